@@ -1,13 +1,14 @@
 """Does who shares with whom depend on how a program was traced? Traces programs alone, beside a load, with
 --sample and with --oracle.
 
-    communication.py HITHER FOLDER [THREADS...]   every executable in FOLDER, run there without arguments (a
+    communication.py HITHER FOLDER [--papers FILE] [THREADS...]   every executable in FOLDER, run there without arguments (a
                             program, or a script that ends in `exec program arguments`), with each
                             number of threads in OMP_NUM_THREADS; by default 4, 8 and 16
 
-Prints a row per program, number of threads and way of tracing: C_H and C_H between pairs, C_A, R_comm, slices,
-the correlation of the matrix with that of the program traced alone (NaN where all cells are alike), and the
-verdict on threads. The load is eight processes that spin. The oracle calls a function at each access; where it
+Prints a row per program, number of threads and way of tracing: C_H, C_H residual of all events and of the
+coherence events, C_A, R_comm, slices, the correlation of the matrix with that of the program traced alone (NaN
+where all cells are alike), and the verdict on threads. FILE has lines of a program's name, or how it begins, and
+the papers' verdict, which is printed beside. The load is eight processes that spin. The oracle calls a function at each access; where it
 takes longer than ten minutes its row says so."""
 import json
 import math
@@ -50,14 +51,21 @@ def correlation(a, b):
     return sum(v * w for v, w in zip(x, y)) / scale if scale else math.nan
 
 
+def expected_verdicts(path):
+    """Name or beginning of a name -> verdict."""
+    with open(path, encoding="utf-8") as file:
+        return dict(line.split(None, 1) for line in file.read().splitlines() if len(line.split()) > 1)
+
+
 def verdict(told):
     if told["verdict"]["threads_undecided"]:
         return "cannot tell"
     return "yes" if told["verdict"]["thread_mapping"] else "no"
 
 
-def rows(hither, program, threads, folder, profile):
+def rows(hither, program, threads, folder, profile, papers):
     alone = None
+    said = next((v for name, v in papers.items() if os.path.basename(program).startswith(name)), "")
     for way, options in WAYS.items():
         name = f"{os.path.basename(program):<16}{threads:>3}  {way:<7}"
         spinning = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(LOAD if way == "load 8" else 0)]
@@ -71,22 +79,28 @@ def rows(hither, program, threads, folder, profile):
             print(f"{name}  took too long, or left no profile", flush=True)
             continue
         alone = alone or told
-        c = told["communication"]
-        print(f"{name}{c['heterogeneity']:>7.0f}{c['heterogeneity_pairs']:>7.0f}{c['amount']:>14,.0f}{c['ratio']:>9.2g}"
-              f"{len(told['slices']):>7}{correlation(alone, told):>7.3f}  {verdict(told)}", flush=True)
+        c, coherence = told["communication"], told["coherence"] or {"heterogeneity_residual": math.nan}
+        print(f"{name}{c['heterogeneity']:>7.0f}{c['heterogeneity_residual']:>7.0f}"
+              f"{coherence['heterogeneity_residual']:>7.0f}{c['amount']:>14,.0f}{c['ratio']:>9.2g}"
+              f"{len(told['slices']):>7}{correlation(alone, told):>7.3f}  {verdict(told):<12}{said}", flush=True)
 
 
 def main():
-    if len(sys.argv) < 3 or not all(n.isdigit() for n in sys.argv[3:]):
+    given, papers = sys.argv[1:], {}
+    if "--papers" in given[:-1]:
+        at = given.index("--papers")
+        papers = expected_verdicts(given[at + 1])
+        del given[at:at + 2]
+    if len(given) < 2 or not all(n.isdigit() for n in given[2:]):
         sys.exit(__doc__)
-    hither, folder = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    counts = [int(n) for n in sys.argv[3:]] or [4, 8, 16]
-    print(f"{'program':<16}{'T':>3}  {'traced':<7}{'C_H':>7}{'pairs':>7}{'C_A':>14}{'R_comm':>9}{'slices':>7}{'corr':>7}"
-          "  threads")
+    hither, folder = os.path.abspath(given[0]), os.path.abspath(given[1])
+    counts = [int(n) for n in given[2:]] or [4, 8, 16]
+    print(f"{'program':<16}{'T':>3}  {'traced':<7}{'C_H':>7}{'resid':>7}{'coher':>7}{'C_A':>14}{'R_comm':>9}{'slices':>7}{'corr':>7}"
+          f"  {'threads':<12}{'papers' if papers else ''}")
     with tempfile.TemporaryDirectory(prefix="hither-communication-") as scratch:
         for program in programs_in(folder):
             for threads in counts:
-                rows(hither, program, threads, folder, os.path.join(scratch, "profile.hither"))
+                rows(hither, program, threads, folder, os.path.join(scratch, "profile.hither"), papers)
 
 
 if __name__ == "__main__":

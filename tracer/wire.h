@@ -8,7 +8,7 @@
  *
  *   header | threads | processes | hooks | sites | events | samples | observations | directory
  *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | shadow | user nodes
- *          | arenas | recorded blocks | their descriptions | pieces | objects | object counts | their use
+ *          | user counts | arenas | recorded blocks | their descriptions | pieces | objects | object counts | their use
  *
  * Writers: only the thread itself writes its slot, comm rows, page-count blocks, samples,
  * line observations and arena, with one exception: a thread that joins a line writes the
@@ -113,7 +113,7 @@ struct hi_header {
   /* area offsets in bytes, written by the collector */
   uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples, off_observations;
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
-  uint64_t off_dirty, off_blocks, off_shadow, off_user_nodes, off_arenas;
+  uint64_t off_dirty, off_blocks, off_shadow, off_user_nodes, off_user_counts, off_arenas;
   uint64_t off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used;
   uint64_t total_size, arena_size;
 };
@@ -369,12 +369,17 @@ struct hi_entry {
  * and s2.
  * others: 0 nobody, below HI_OTHERS a thread, else HI_OTHERS + where in the thread's lists there
  * is one: its length, then the threads.
- * line: page id, code site and object of the access that entered the line, see hi_side_line. */
+ * line: page id, code site and object of the access that entered the line, see hi_side_line.
+ * before: accesses and writes of the entries of this slice that this one continues. */
+struct hi_line_use {
+  uint32_t accesses, writes;
+};
 struct hi_side {
   uint64_t line;
   uint32_t others;
   uint16_t z1, z2;
   uint32_t s1, s2;
+  struct hi_line_use before;
 };
 
 #define HI_SIDE_SITE 26u   /* bits of hi_side.line below the code site: the page id */
@@ -416,7 +421,12 @@ struct hi_piece {
  * uint64_t[fetch_sets][HI_FETCH_WAYS], then uint16_t[HI_OTHERS]: lists of side records. */
 
 #define HI_COMM_ROW(thread, parity) ((((uint64_t)(thread)) * 2 + (parity)) * HI_MAX_THREADS)
-/* comm: uint64_t[HI_MAX_THREADS][2][HI_MAX_THREADS], cumulative, events.
+/* What a thread's accesses owe another: communication events, and of those of both threads the coherence
+ * events, see core/credit.h. */
+struct hi_comm {
+  uint64_t events, coherence;
+};
+/* comm: struct hi_comm[HI_MAX_THREADS][2][HI_MAX_THREADS], cumulative.
  * Row parity = epoch & 1, so a slice can be read whole while the next one fills. */
 /* directory: uint32_t[HI_MAX_THREADS][HI_MAX_PAGES / HI_BLOCK_PAGES]: block ordinal, 0: none */
 /* owners: struct hi_owner[HI_MAX_BLOCKS]; dirty: uint8_t[HI_MAX_BLOCKS], set by the
@@ -439,6 +449,8 @@ struct hi_user_node {
   uint16_t user[HI_NODE_USERS];
   uint32_t next; /* 0: none yet */
 };
+/* user counts, with HI_FLAG_ORACLE: struct hi_line_use[HI_USER_NODES][HI_NODE_USERS], what each user in
+ * a node has done with the line */
 #define HI_VERSION_LOW 13u
 #define HI_VERSION_HIGH 29u
 #define HI_VERSION_BITS (7ull << HI_VERSION_LOW | 7ull << HI_VERSION_HIGH)
@@ -459,7 +471,7 @@ _Static_assert(sizeof(struct hi_event) == 64, "event");
 _Static_assert(sizeof(struct hi_page) == 40, "page");
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
-_Static_assert(sizeof(struct hi_side) == 24, "side record");
+_Static_assert(sizeof(struct hi_side) == 32, "side record");
 _Static_assert(sizeof(struct hi_user_node) == 16, "user node");
 _Static_assert(HI_MAX_PAGES <= 1u << HI_SIDE_SITE && HI_MAX_SITES <= 1u << (HI_SIDE_OBJECT - HI_SIDE_SITE),
                "a page id and a code site fit in hi_side.line");

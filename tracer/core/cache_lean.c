@@ -68,7 +68,8 @@ static inline void evict_fetched(struct hi_local *t, const struct hi_entry *e, c
   else hi_own_published(t, line);
 }
 
-static inline void evict(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
+/* What an entry has counted is added where it belongs. */
+static inline void count_entry(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   uint64_t n = (uint64_t)e->reads + e->writes;
   if (HI_UNLIKELY(n == 0)) {
     evict_unused(t, e, s);
@@ -82,6 +83,12 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
   if (s->others | s->z1) hi_observe_shared(t, page, e->tag & HI_TAG_LINE, s->others ? n : n - (s->s1 < n ? s->s1 : n));
   evict_fetched(t, e, s);
   hi_sample_evicted(t, e->tag, n, sample_of(e, s));
+}
+
+/* The same as the line leaves the line cache. */
+static inline void evict(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
+  count_entry(t, e, s);
+  hi_settle(t, e, s);
 }
 
 static void flush_group(struct hi_local *t, uint32_t group) {
@@ -136,43 +143,16 @@ void hi_switch(struct hi_local *t) {
   if (t->recorder) hi_record_update(t);
 }
 
-/* Address of the line in the address space of thread `other`, 0 if not known. */
-static uint64_t line_in(const struct hi_thread *other, uint32_t page, uint64_t line) {
-  if (other->process == hi_run.process) return line;
-  uint64_t shared = hi_run.pages[page].shared;
-  if (!shared) return 0;
-  uint64_t base = hi_alias_of(other->process, (uint32_t)((shared - 1) / HI_CHUNK_PAGES));
-  if (!base) return 0;
-  return ((base + (shared - 1) % HI_CHUNK_PAGES) << HI_PAGE_SHIFT) | (line & (HI_PAGE_BYTES - 1));
-}
-
-/* An entry of another thread, as it was found: its owner may evict it at any time. */
-struct found_entry {
-  struct hi_entry *entry; /* NULL: none */
-  struct hi_side *side;
-  uint64_t tag;
-};
-
-/* The entry in which `other` counts the line in this slice. */
-static struct found_entry entry_of(const struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct found_entry none = {NULL, NULL, 0};
-  if (other == 0 || other >= HI_MAX_THREADS) return none;
-  const struct hi_thread *o = &hi_run.threads[other];
-  if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != t->epoch || o->arena >= HI_MAX_THREADS) return none;
-  line = line_in(o, page, line);
-  uint64_t entries = (uint64_t)hi_run.index_mask + 1;
-  char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
-  uint64_t at = hi_index(line);
-  struct hi_entry *e = (struct hi_entry *)arena + (o->cache & 1) * entries + at;
-  uint64_t tag = __atomic_load_n(&e->tag, __ATOMIC_RELAXED);
-  if ((tag & (HI_STALE | HI_TAG_LINE)) != line || !line) return none;
-  struct hi_side *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
-  return (struct found_entry){e, side, tag};
+/* The same if accesses hit it. */
+static struct hi_found_entry entry_of(const struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+  struct hi_found_entry f = hi_count_of(t, other, page, line);
+  if (f.tag & HI_STALE) f.entry = NULL;
+  return f;
 }
 
 /* Makes the owner's next access to the line miss; false if the entry has changed. One that has been
  * evicted must stay so, or its counts would be evicted a second time. */
-static bool make_stale(struct found_entry f, uint64_t flags) {
+static bool make_stale(struct hi_found_entry f, uint64_t flags) {
   return __atomic_compare_exchange_n(&f.entry->tag, &f.tag, f.tag | HI_STALE | flags, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED);
 }
@@ -180,7 +160,7 @@ static bool make_stale(struct found_entry f, uint64_t flags) {
 /* Notes in the side record of another user that this thread joined the line, and after how many of
  * that user's accesses. */
 static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct found_entry f = entry_of(t, other, page, line);
+  struct hi_found_entry f = entry_of(t, other, page, line);
   if (!f.entry) return;
   struct hi_side *s = f.side;
   uint32_t n = f.entry->reads + f.entry->writes;
@@ -195,7 +175,7 @@ static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
 
 /* The next access of `other` to the line has to miss. */
 static void recall_entry(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct found_entry f = entry_of(t, other, page, line);
+  struct hi_found_entry f = entry_of(t, other, page, line);
   if (f.entry) make_stale(f, 0);
 }
 
@@ -231,7 +211,7 @@ void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
 /* If stream() entered the line ahead for `other`, which has not accessed it yet, the line is
  * not shared with `other`: makes the entry stale, so that an access misses and joins. */
 static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct found_entry f = entry_of(t, other, page, line);
+  struct hi_found_entry f = entry_of(t, other, page, line);
   return f.entry && !(f.entry->reads + f.entry->writes) && make_stale(f, 0);
 }
 
@@ -304,7 +284,7 @@ static void observe(struct hi_local *t, struct hi_entry *e, const struct hi_side
  * of them, or those that have written it without a new version, which is made here. */
 static void recall(struct hi_local *t, const struct hi_side *s, uint64_t line, bool all) {
   for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) {
-    struct found_entry f = entry_of(t, other, hi_side_page(s), line);
+    struct hi_found_entry f = entry_of(t, other, hi_side_page(s), line);
     if (!f.entry) continue;
     bool writer = f.entry->writes && !(f.tag & HI_WATCHED);
     if (writer && make_stale(f, HI_PUBLISHED)) hi_new_version(hi_shadow_word(hi_side_page(s), line));
@@ -383,10 +363,14 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   __builtin_prefetch(word, 1);
   bool again = here && e->tag & HI_STALE;
   uint64_t flags = HI_UNLIKELY(here) ? hi_continue_sample(t, e->tag) : hi_choose_sample(t, line);
-  if (e->tag) evict(t, e, s);
+  struct hi_line_use before = {0};
+  if (HI_UNLIKELY(here)) {
+    count_entry(t, e, s);
+    before = hi_use_of(e, s);
+  } else if (e->tag) evict(t, e, s);
   else mark_used(t, at);
   uint32_t object = hi_object_at(address);
-  *s = (struct hi_side){.line = hi_side_line(page, what.site, object & (HI_SPLIT - 1))};
+  *s = (struct hi_side){.line = hi_side_line(page, what.site, object & (HI_SPLIT - 1)), .before = before};
   e->reads = HI_READS(counts);
   e->writes = HI_WRITES(counts);
   e->tag = line;

@@ -4,13 +4,19 @@
 #define HITHER_CREDIT_H
 #include "line_users.h"
 
-/* Adds events to the cell of thread `other`; marks the cell's group as changed. */
-static inline void hi_owe(struct hi_local *t, uint32_t other, uint64_t events) {
-  if (other == 0 || other >= HI_MAX_THREADS || events == 0) return;
-  t->comm[other] += events;
+/* The cell of thread `other`, whose group is marked as changed; NULL if there is none. */
+static inline struct hi_comm *hi_cell(struct hi_local *t, uint32_t other) {
+  if (other == 0 || other >= HI_MAX_THREADS) return NULL;
   uint64_t *dirty = &t->shared->comm_dirty[t->epoch & 1];
   uint64_t bit = 1ull << (other / 64 % 64);
   if (!(*dirty & bit)) __atomic_or_fetch(dirty, bit, __ATOMIC_RELAXED);
+  return &t->comm[other];
+}
+
+/* Adds events to the cell of thread `other`. */
+static inline void hi_owe(struct hi_local *t, uint32_t other, uint64_t events) {
+  struct hi_comm *cell = events ? hi_cell(t, other) : NULL;
+  if (cell) cell->events += events;
 }
 
 /* Credits the n accesses that an entry counted. */
@@ -19,5 +25,80 @@ static inline void hi_credit(struct hi_local *t, const struct hi_side *s, uint64
   for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) hi_owe(t, other, n);
   if (s->z1 && s->s1 < n) hi_owe(t, s->z1, n - s->s1);
   if (s->z2 && s->s2 < n) hi_owe(t, s->z2, n - s->s2);
+}
+
+/* The coherence events of two threads on a line in a slice: a thread can find the line changed by another
+ * at most as often as it accesses it, and as the other writes it. Lines that are only read have none,
+ * and a wait for a flag has as many as the flag is written. */
+static inline uint32_t hi_coherence(struct hi_line_use a, struct hi_line_use b) {
+  uint32_t in = a.accesses < b.writes ? a.accesses : b.writes;
+  uint32_t out = a.writes < b.accesses ? a.writes : b.accesses;
+  return in > out ? in : out;
+}
+
+/* What an entry and those that it continues have counted. */
+static inline struct hi_line_use hi_use_of(const struct hi_entry *e, const struct hi_side *s) {
+  return (struct hi_line_use){s->before.accesses + e->reads + e->writes, s->before.writes + e->writes};
+}
+
+/* Address of the line in the address space of thread `other`, 0 if not known. */
+static inline uint64_t hi_line_in(const struct hi_thread *other, uint32_t page, uint64_t line) {
+  if (other->process == hi_run.process) return line;
+  uint64_t shared = hi_run.pages[page].shared;
+  if (!shared) return 0;
+  uint64_t base = hi_alias_of(other->process, (uint32_t)((shared - 1) / HI_CHUNK_PAGES));
+  if (!base) return 0;
+  return ((base + (shared - 1) % HI_CHUNK_PAGES) << HI_PAGE_SHIFT) | (line & (HI_PAGE_BYTES - 1));
+}
+
+/* An entry of another thread, as it was found: its owner may evict it at any time. */
+struct hi_found_entry {
+  struct hi_entry *entry; /* NULL: none */
+  struct hi_side *side;
+  uint64_t tag;
+};
+
+/* The entry in which `other` counts the line in this slice, stale or not. */
+static inline struct hi_found_entry hi_count_of(const struct hi_local *t, uint32_t other, uint32_t page,
+                                                uint64_t line) {
+  struct hi_found_entry none = {NULL, NULL, 0};
+  if (other == 0 || other >= HI_MAX_THREADS) return none;
+  const struct hi_thread *o = &hi_run.threads[other];
+  if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != t->epoch || o->arena >= HI_MAX_THREADS) return none;
+  line = hi_line_in(o, page, line);
+  uint64_t entries = (uint64_t)hi_run.index_mask + 1;
+  char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
+  uint64_t at = hi_index(line);
+  struct hi_entry *e = (struct hi_entry *)arena + (o->cache & 1) * entries + at;
+  uint64_t tag = __atomic_load_n(&e->tag, __ATOMIC_RELAXED);
+  if ((tag & HI_TAG_LINE) != line || !line) return none;
+  struct hi_side *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
+  return (struct hi_found_entry){e, side, tag};
+}
+
+/* Credits the coherence events with a thread that has the line in its line cache too. */
+static inline void hi_settle_with(struct hi_local *t, struct hi_line_use own, const struct hi_side *s, uint64_t line,
+                                  uint32_t other) {
+  struct hi_found_entry f = hi_count_of(t, other, hi_side_page(s), line);
+  uint32_t events = f.entry ? hi_coherence(own, hi_use_of(f.entry, f.side)) : 0;
+  struct hi_comm *cell = events ? hi_cell(t, other) : NULL;
+  if (cell) cell->coherence += events;
+}
+
+/* The same of an entry whose line leaves the line cache with all of them: of two threads, the first to leave
+ * credits both. */
+static inline void hi_settle(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
+  if (HI_LIKELY(!(s->others | s->z1))) return;
+  struct hi_line_use own = hi_use_of(e, s);
+  uint64_t line = e->tag & HI_TAG_LINE;
+  struct hi_user_walk users = hi_walk_users(__atomic_load_n(hi_shadow_word(hi_side_page(s), line), __ATOMIC_ACQUIRE));
+  if (HI_UNLIKELY(e->tag & HI_STALE) && hi_in_slice(t, users.word)) { /* more may have joined than are listed */
+    for (uint32_t other; (other = hi_next_user(&users));)
+      if (other != t->index) hi_settle_with(t, own, s, line, other);
+    return;
+  }
+  for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) hi_settle_with(t, own, s, line, other);
+  if (s->z1) hi_settle_with(t, own, s, line, s->z1);
+  if (s->z2) hi_settle_with(t, own, s, line, s->z2);
 }
 #endif

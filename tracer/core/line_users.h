@@ -26,6 +26,11 @@ static inline uint32_t hi_node_of(uint64_t word) {
   return hi_second_user(word) << HI_SHADOW_BITS | hi_first_user(word);
 }
 
+static inline uint64_t hi_node_word(const struct hi_local *t, uint64_t before, uint32_t node) {
+  uint64_t high = node >> HI_SHADOW_BITS, low = node & HI_SHADOW_THREAD;
+  return hi_users_word(t, before, high << HI_SHADOW_SECOND | low) | HI_USERS;
+}
+
 /* A walk over the users of a line. */
 struct hi_user_walk {
   uint64_t word;
@@ -58,6 +63,7 @@ static inline uint32_t hi_next_user(struct hi_user_walk *w) {
 }
 
 /* line_users_lean.c */
+uint32_t hi_new_node(uint32_t a, uint32_t b, uint32_t c);
 bool hi_register_user(struct hi_local *t, uint64_t *word);
 void hi_list_others(struct hi_local *t, struct hi_side *s, uint64_t word, bool before);
 

@@ -2,7 +2,7 @@
 #include "line_users.h"
 
 /* A node with these users, that nobody else has; 0 if there is no room for more in this slice. */
-static uint32_t new_node(uint32_t a, uint32_t b, uint32_t c) {
+uint32_t hi_new_node(uint32_t a, uint32_t b, uint32_t c) {
   uint32_t at = __atomic_fetch_add(&hi_run.header->next_user_node, 1, __ATOMIC_RELAXED);
   const uint32_t half = HI_USER_NODES / 2;
   /* The last of a half marks its end, and is not passed before the next slice. */
@@ -13,6 +13,8 @@ static uint32_t new_node(uint32_t a, uint32_t b, uint32_t c) {
   }
   at %= HI_USER_NODES;
   hi_run.user_nodes[at] = (struct hi_user_node){{(uint16_t)a, (uint16_t)b, (uint16_t)c}, 0};
+  if (HI_UNLIKELY(hi_run.user_counts))
+    for (uint32_t i = 0; i < HI_NODE_USERS; i++) hi_run.user_counts[at * HI_NODE_USERS + i] = (struct hi_line_use){0};
   return at;
 }
 
@@ -30,7 +32,7 @@ static bool append(const struct hi_local *t, uint32_t at) {
     }
     uint32_t next = __atomic_load_n(&node->next, __ATOMIC_ACQUIRE);
     if (!next) {
-      uint32_t made = new_node(me, 0, 0);
+      uint32_t made = hi_new_node(me, 0, 0);
       if (!made || __atomic_compare_exchange_n(&node->next, &next, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
         return true;
     }
@@ -50,10 +52,9 @@ bool hi_register_user(struct hi_local *t, uint64_t *word) {
     else if (first == me || second == me) return false;
     else if (!second) next = hi_users_word(t, v, (uint64_t)me << HI_SHADOW_SECOND | first);
     else {
-      uint32_t node = new_node(first, second, me);
+      uint32_t node = hi_new_node(first, second, me);
       if (!node) return true;
-      uint64_t high = node >> HI_SHADOW_BITS, low = node & HI_SHADOW_THREAD;
-      next = hi_users_word(t, v, high << HI_SHADOW_SECOND | low) | HI_USERS;
+      next = hi_node_word(t, v, node);
     }
   } while (!__atomic_compare_exchange_n(word, &v, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
   return true;

@@ -15,17 +15,50 @@
 #define LIST_BITS (MAX_SHARERS * THREAD_BITS)
 #define LIST_MASK ((1ull << LIST_BITS) - 1)
 
+/* The line's users are kept in nodes, also where they are less than three: counts are by node. */
+static void begin_nodes(struct hi_local *t, uint64_t *word) {
+  uint64_t v = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  uint32_t node = hi_in_slice(t, v) ? 0 : hi_new_node(t->index, 0, 0);
+  if (node) __atomic_compare_exchange_n(word, &v, hi_node_word(t, v, node), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* What the user at which a walk is has done; NULL where that is not known. */
+static struct hi_line_use *count_at(const struct hi_user_walk *w) {
+  if (!w->node) return NULL;
+  return &hi_run.user_counts[(uint64_t)(w->node - hi_run.user_nodes) * HI_NODE_USERS + w->at - 1];
+}
+
+/* Adds an access to the thread's own count. Returns what it was before, and is now. */
+static struct hi_own_use {
+  struct hi_line_use before, now;
+} count_own(const struct hi_local *t, uint64_t word, bool write) {
+  struct hi_user_walk users = hi_walk_users(word);
+  for (uint32_t user; (user = hi_next_user(&users));) {
+    struct hi_line_use *own = user == t->index ? count_at(&users) : NULL;
+    if (!own) continue;
+    struct hi_line_use before = *own;
+    own->accesses++;
+    own->writes += write;
+    return (struct hi_own_use){before, *own};
+  }
+  return (struct hi_own_use){0};
+}
+
 /* Counts an access with all users of the line; whether there were others. */
-static bool use(struct hi_local *t, uint64_t *word) {
-  struct hi_user_walk users = hi_walk_users(__atomic_load_n(word, __ATOMIC_ACQUIRE));
-  bool shared = false;
-  if (hi_in_slice(t, users.word))
-    for (uint32_t user; (user = hi_next_user(&users));)
-      if (user != t->index) {
-        hi_owe(t, user, 1);
-        shared = true;
-      }
+static bool use(struct hi_local *t, uint64_t *word, bool write) {
+  begin_nodes(t, word);
   hi_register_user(t, word);
+  struct hi_user_walk users = hi_walk_users(__atomic_load_n(word, __ATOMIC_ACQUIRE));
+  if (!hi_in_slice(t, users.word)) return false;
+  struct hi_own_use own = count_own(t, users.word, write);
+  bool shared = false;
+  for (uint32_t user; (user = hi_next_user(&users));) {
+    if (user == t->index) continue;
+    hi_owe(t, user, 1);
+    struct hi_line_use *theirs = count_at(&users);
+    if (theirs) t->comm[user].coherence += hi_coherence(own.now, *theirs) - hi_coherence(own.before, *theirs);
+    shared = true;
+  }
   return shared;
 }
 
@@ -82,7 +115,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   uint32_t object = hi_object_at(address) & (HI_SPLIT - 1);
   if (object) hi_count_object(t, object, (struct hi_object_count){.reads = !write, .writes = write});
   uint64_t *word = hi_shadow_word(page, address);
-  if (hi_run.header->sharers ? use_last(t, word) : use(t, word)) observe(t, page, address, site, object);
+  if (hi_run.header->sharers ? use_last(t, word) : use(t, word, write)) observe(t, page, address, site, object);
   if (--t->sample_left == 0) {
     hi_next_sample(t);
     hi_take_sample(t, (struct hi_sample){hi_line_of(address), site, !write, write, HI_SAMPLE_PERIOD, (uint16_t)object});

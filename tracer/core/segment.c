@@ -37,6 +37,7 @@ static void locate(struct hi_header *h) {
   hi_run.object_counts = at(h->off_object_counts);
   hi_run.object_used = at(h->off_object_used);
   hi_run.user_nodes = at(h->off_user_nodes);
+  hi_run.user_counts = h->flags & HI_FLAG_ORACLE ? at(h->off_user_counts) : NULL;
   hi_run.line_log2 = h->line_log2;
   hi_run.index_mask = (1u << h->cache_log2) - 1;
   hi_run.fetch_sets = h->fetch_sets;

@@ -37,7 +37,7 @@ struct hi_run {
   struct hi_sample *samples;
   struct hi_observation *observations;
   uint32_t *directory;
-  uint64_t *comm;
+  struct hi_comm *comm;
   struct hi_page *pages;
   struct hi_chunk *chunks;
   struct hi_alias *aliases;
@@ -53,7 +53,8 @@ struct hi_run {
   struct hi_object_count *object_counts;
   uint64_t *object_used;
   struct hi_user_node *user_nodes;
-  uint32_t *pagemap; /* page number -> page id; private to the process, wiped on fork */
+  struct hi_line_use *user_counts; /* NULL without HI_FLAG_ORACLE */
+  uint32_t *pagemap;               /* page number -> page id; private to the process, wiped on fork */
   uint32_t line_log2;
   uint32_t index_mask; /* entries in a line cache - 1 */
   uint32_t fetch_sets;
@@ -66,7 +67,7 @@ struct hi_local {
   struct hi_entry *current; /* the line cache in use... */
   struct hi_side *current_side;
   uint64_t volatile *base_slot; /* ...and where inline code reads its address; other threads may flip it */
-  uint64_t *comm;               /* its comm row for the parity of the current slice */
+  struct hi_comm *comm;         /* its comm row for the parity of the current slice */
   uint32_t *directory;
   struct hi_thread *shared;
   struct hi_object_count *object_counts; /* by the id in this process */

@@ -30,6 +30,7 @@ fn profile() -> Profile {
             i: ThreadIx(i),
             j: ThreadIx(j),
             events,
+            ..PairComm::default()
         };
         pairs(s).map(cell)
     });

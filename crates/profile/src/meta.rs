@@ -32,6 +32,9 @@ pub struct ProfileMeta {
     pub limits: Vec<String>,
     /// Slices per row group of the `comm` table: 1, or more when the size budget asked for it.
     pub comm_slices: u32,
+    /// Whether coherence events were told apart: those that can find a line changed by another thread.
+    #[serde(default)]
+    pub has_coherence: bool,
     /// Slices per page slice of the `pages` table; 0 when the pages were kept for the
     /// whole run only (all rows then have slice 0).
     pub page_slices: u32,

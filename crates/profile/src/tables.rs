@@ -88,6 +88,8 @@ pub struct PairComm {
     pub j: ThreadIx,
     /// Communication events: what i owes j plus what j owes i, so that M\[i\]\[j\] = M\[j\]\[i\].
     pub events: u64,
+    /// Coherence events among them, see [`crate::ProfileMeta::has_coherence`].
+    pub coherence: u64,
 }
 
 /// Accesses of one thread to one page in one page slice.

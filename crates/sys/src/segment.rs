@@ -154,6 +154,7 @@ impl Segment {
             off_blocks = l.blocks,
             off_shadow = l.shadow,
             off_user_nodes = l.user_nodes,
+            off_user_counts = l.user_counts,
             off_arenas = l.arenas,
             off_record_blocks = l.record_blocks,
             off_record_bytes = l.record_bytes,

@@ -21,6 +21,7 @@ pub struct SegmentLayout {
     pub blocks: u64,
     pub shadow: u64,
     pub user_nodes: u64,
+    pub user_counts: u64,
     pub arenas: u64,
     pub record_blocks: u64,
     pub record_bytes: u64,
@@ -47,7 +48,7 @@ impl SegmentLayout {
             [wire::MAX_THREADS, wire::MAX_PAGES, wire::MAX_BLOCKS].map(u64::from);
         let cache_entries = 1u64 << cache_log2;
         let fetch_lines = u64::from(fetch_sets) * u64::from(wire::FETCH_WAYS);
-        let lists = 2 * cache_entries * (16 + 24) + fetch_lines * 8;
+        let lists = 2 * cache_entries * (16 + 32) + fetch_lines * 8;
         let arena_size = page_up(lists + u64::from(wire::OTHERS) * 2);
         let mut l = SegmentLayout {
             threads: area(threads * size_of::<wire::SegmentThread>() as u64),
@@ -60,7 +61,7 @@ impl SegmentLayout {
                 threads * u64::from(wire::OBSERVATIONS) * size_of::<wire::LineObservation>() as u64,
             ),
             directory: area(threads * (pages / u64::from(wire::BLOCK_PAGES)) * 4),
-            comm: area(threads * 2 * threads * 8),
+            comm: area(threads * 2 * threads * 16),
             pages: area(pages * size_of::<wire::SegmentPage>() as u64),
             chunks: area(u64::from(wire::CHUNKS) * 32),
             aliases: area(u64::from(wire::ALIASES) * 16),
@@ -69,6 +70,7 @@ impl SegmentLayout {
             blocks: area(blocks * size_of::<wire::PageCountBlock>() as u64),
             shadow: area(pages * (4096 >> line_log2) * 8),
             user_nodes: area(u64::from(wire::USER_NODES) * 16),
+            user_counts: area(u64::from(wire::USER_NODES * wire::NODE_USERS) * 8),
             arenas: area(threads * arena_size),
             record_blocks: area(
                 u64::from(wire::RECORD_BLOCKS) * size_of::<wire::RecordedBlock>() as u64,

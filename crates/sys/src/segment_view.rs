@@ -233,17 +233,17 @@ impl Segment {
         self.swap_u64(self.thread_offset(thread) + field, 0)
     }
 
-    /// 64 columns of a communication row, in events.
+    /// 64 columns of a communication row: events, coherence events.
     #[must_use]
-    pub fn comm_group(&self, thread: u32, parity: u32, group: u32) -> [u64; 64] {
+    pub fn comm_group(&self, thread: u32, parity: u32, group: u32) -> [[u64; 2]; 64] {
         let rows = u64::from(wire::MAX_THREADS);
         let row = self.slot_offset(
             self.layout().comm,
             u64::from(thread) * 2 + u64::from(parity & 1),
             2 * wire::MAX_THREADS,
-            rows * 8,
+            rows * 16,
         );
-        self.read(row.saturating_add(u64::from(group) * 512))
+        self.read(row.saturating_add(u64::from(group) * 1024))
     }
 
     /// Calls `each` for every new sample of a thread, and returns how many were lost

@@ -29,6 +29,7 @@ pub const CHUNK_PAGES: u32 = 1024;
 pub const ALIASES: u32 = 1 << 18;
 pub const BLOCK_PAGES: u32 = 64;
 pub const USER_NODES: u32 = 1 << 26;
+pub const NODE_USERS: u32 = 6;
 pub const RECORD_BLOCKS: u32 = 1 << 20;
 pub const RECORD_BYTES: u32 = 1 << 28;
 pub const RECORD_SITES: u32 = 500;
@@ -175,6 +176,7 @@ pub struct SegmentHeader {
     pub off_blocks: u64,
     pub off_shadow: u64,
     pub off_user_nodes: u64,
+    pub off_user_counts: u64,
     pub off_arenas: u64,
     pub off_record_blocks: u64,
     pub off_record_bytes: u64,
@@ -449,12 +451,12 @@ records!(
     AccessCount = 16,
     PageCountBlock = 1280,
     LineCacheEntry = 16,
-    SideRecord = 24,
+    SideRecord = 32,
     TargetObject = 160,
     ObjectCount = 24,
     RecordedBlock = 48,
     SegmentPiece = 56,
-    [u64; 64] = 512,
+    [[u64; 2]; 64] = 1024,
 );
 const _: () = assert!(std::mem::offset_of!(SegmentThread, comm_dirty) == 144);
 const _: () = assert!(std::mem::offset_of!(SegmentEvent, a) == 16);

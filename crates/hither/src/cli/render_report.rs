@@ -149,6 +149,11 @@ fn metrics(report: &MetricsReport, style: TerminalStyle) -> String {
         "without the diagonal: 0 if all share alike",
     );
     row(
+        "C_H residual",
+        three_digits(c.heterogeneity_residual),
+        "beside how much each thread shares",
+    );
+    row(
         "C_A",
         three_digits(c.amount),
         "communication events per cell of the matrix",
@@ -169,6 +174,12 @@ fn metrics(report: &MetricsReport, style: TerminalStyle) -> String {
     // Of page faults, what is seen of sharing depends on how many were caused.
     if !report.run.online {
         row("R_comm", three_digits(c.ratio), "C_A per memory access");
+    }
+    if let Some(coherence) = &report.coherence {
+        let share = percent(coherence.share);
+        row("coherence", share, "events that may find a line changed");
+        let residual = three_digits(coherence.communication.heterogeneity_residual);
+        row("C_H coherence", residual, "C_H residual of those");
     }
     row(
         "H (kMAF)",

@@ -18,6 +18,7 @@ fn changing() -> Profile {
             i: ThreadIx(i),
             j: ThreadIx(j),
             events: 5000,
+            ..PairComm::default()
         })
     });
     let page = |(slice, thread)| PageUse {

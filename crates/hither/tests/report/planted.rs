@@ -136,6 +136,7 @@ impl Planted {
                     i: ThreadIx(i),
                     j: ThreadIx(i + far),
                     events: 500 + random.below(100) as u64,
+                    ..PairComm::default()
                 });
             }
         }

@@ -170,6 +170,7 @@ pub fn write_changing(dir: &Path, accesses: u64) {
             i: ThreadIx(i),
             j: ThreadIx(j),
             events: 5000,
+            ..PairComm::default()
         }
     };
     let pairs = |at: u32| (0..THREADS / 2).map(move |n| pair(at, n));

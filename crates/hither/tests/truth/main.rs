@@ -8,6 +8,7 @@
 mod bursts;
 mod ends;
 mod fetches;
+mod kinds;
 mod lines;
 mod openmp;
 mod options;

@@ -11,6 +11,8 @@ pub struct CommunicationMetrics {
     pub heterogeneity: f64,
     /// C_H over the pairs of different threads only, see [`pair_heterogeneity`].
     pub heterogeneity_pairs: f64,
+    /// What of it is left beside how much each thread shares, see [`residual_heterogeneity`].
+    pub heterogeneity_residual: f64,
     /// Heterogeneity without normalisation (kMAF eq. 1).
     pub heterogeneity_raw: f64,
     /// C_A (OPT eq. 3), and A_comm (Locality and Balance eq. 3).
@@ -36,6 +38,7 @@ pub fn communication_metrics(
         events: matrix.total(),
         heterogeneity: matrix.heterogeneity(),
         heterogeneity_pairs: pair_heterogeneity(matrix),
+        heterogeneity_residual: residual_heterogeneity(matrix),
         heterogeneity_raw: matrix.raw_heterogeneity(),
         amount,
         amount_per_second: over(amount, seconds),
@@ -72,15 +75,69 @@ pub fn pair_heterogeneity(matrix: &CommMatrix) -> f64 {
         return 0.0;
     }
     let cells = (threads - 1) as f64;
+    let means: Vec<f64> = (0..threads)
+        .map(|i| matrix.row(i).iter().sum::<u64>() as f64 / cells)
+        .collect();
+    mean_square(matrix, |i, _, cell| cell - means[i])
+}
+
+/// What heterogeneity is left where each thread shares with all alike, one more than the other: twice the
+/// upper semivariance (ours), as it is pairs above the rest that are worth being close.
+///
+/// ```text
+///   2 x mean over i of the mean over j != i of max(0, M[i][j] - a[i] a[j])^2 (100 / max M)^2
+/// ```
+/// with a such that sum over j != i of a[i] a[j] is the sum of row i (quasi-independence, Goodman, JASA
+/// 1968). A master that shares with all, and threads that got more of the work, leave 0; pairs and
+/// neighbours leave most of it. With fewer than four threads there is always such an a: then it is C_H
+/// between pairs.
+#[must_use]
+pub fn residual_heterogeneity(matrix: &CommMatrix) -> f64 {
+    if matrix.threads() < 4 || matrix.max() == 0 {
+        return pair_heterogeneity(matrix);
+    }
+    let activity = activity(matrix);
+    2.0 * mean_square(matrix, |i, j, cell| {
+        (cell - activity[i] * activity[j]).max(0.0)
+    })
+}
+
+/// a of [`residual_heterogeneity`].
+fn activity(matrix: &CommMatrix) -> Vec<f64> {
+    let rows = (0..matrix.threads()).map(|i| matrix.row(i).iter().sum::<u64>() as f64);
+    let rows: Vec<f64> = rows.collect();
+    let scale = rows.iter().sum::<f64>().sqrt();
+    let mut a: Vec<f64> = rows.iter().map(|row| row / scale).collect();
+    for _ in 0..FITTING_ROUNDS {
+        let sum: f64 = a.iter().sum();
+        for (a, row) in a.iter_mut().zip(&rows) {
+            let others = sum - *a;
+            // The geometric mean of the last value and the one that fits alone, lest it swings.
+            *a = if others > 0.0 {
+                (row * *a / others).sqrt()
+            } else {
+                0.0
+            };
+        }
+    }
+    a
+}
+
+/// Enough for four digits, but where one thread has all of it.
+const FITTING_ROUNDS: usize = 200;
+
+/// Mean over rows of the mean over the cells j != i of the square of how far a cell is off, after scaling
+/// the largest cell to 100.
+fn mean_square(matrix: &CommMatrix, off: impl Fn(usize, usize, f64) -> f64) -> f64 {
+    let threads = matrix.threads();
+    let (scale, cells) = (100.0 / matrix.max() as f64, (threads - 1) as f64);
     let mut sum = 0.0;
     for i in 0..threads {
-        let others = || {
-            let row = matrix.row(i).iter().enumerate();
-            row.filter(|&(j, _)| j != i)
-                .map(|(_, &c)| c as f64 * 100.0 / max as f64)
-        };
-        let mean = others().sum::<f64>() / cells;
-        sum += others().map(|c| (mean - c).powi(2)).sum::<f64>() / cells;
+        let row = matrix.row(i).iter().enumerate().filter(|&(j, _)| j != i);
+        sum += row
+            .map(|(j, &cell)| (off(i, j, cell as f64) * scale).powi(2))
+            .sum::<f64>()
+            / cells;
     }
     sum / threads as f64
 }

@@ -12,6 +12,7 @@
 //! ```
 //! And n independent events vary by sqrt(n): that alone makes pairs which share alike differ, by
 //! a variance that is the mean of the cells.
+use super::communication::pair_heterogeneity;
 use super::verdict::{h_min, EVENTS_MIN};
 use hither_profile::{CommMatrix, PairComm, Profile};
 use std::collections::BTreeMap;
@@ -60,10 +61,14 @@ impl Doubt {
     }
 }
 
-/// The first reason to doubt the communication of a profile; `matrix` is that of its working
-/// threads, and `heterogeneity_pairs` its C_H between pairs.
+/// The first reason to doubt the communication of a profile: `matrix` is that of its working threads,
+/// all events or what `events` says of each pair.
 #[must_use]
-pub fn doubt(profile: &Profile, matrix: &CommMatrix, heterogeneity_pairs: f64) -> Option<Doubt> {
+pub fn doubt(
+    profile: &Profile,
+    matrix: &CommMatrix,
+    events: impl Fn(&PairComm) -> u64,
+) -> Option<Doubt> {
     let seconds = profile.counted_time() as f64 / 1e9;
     if profile.meta.duration > 0 && seconds < SECONDS_MIN {
         return Some(Doubt::TooShort { seconds });
@@ -73,15 +78,19 @@ pub fn doubt(profile: &Profile, matrix: &CommMatrix, heterogeneity_pairs: f64) -
         profile.meta.options.sample.is_some(),
     );
     let scale = if sampled { skipped_scale(profile) } else { 1.0 };
-    let events = (matrix.total() as f64 / scale) as u64;
+    let seen = (matrix.total() as f64 / scale) as u64;
     let needed = EVENTS_MIN * matrix.threads() as u64;
-    if (online || sampled) && events < needed {
-        return Some(Doubt::TooFewEvents { events, needed });
+    if (online || sampled) && seen < needed {
+        let few = Doubt::TooFewEvents {
+            events: seen,
+            needed,
+        };
+        return Some(few);
     }
     let units = profile.meta.machine.processing_units;
     let crowded = units > 0 && matrix.threads() > units as usize;
     if online || sampled || crowded {
-        let correlation = repeatability(profile).filter(|r| *r < REPEAT_MIN);
+        let correlation = repeatability(profile, events).filter(|r| *r < REPEAT_MIN);
         let units = crowded.then_some(units);
         if let Some(correlation) = correlation {
             return Some(Doubt::Unrepeated { correlation, units });
@@ -89,7 +98,7 @@ pub fn doubt(profile: &Profile, matrix: &CommMatrix, heterogeneity_pairs: f64) -
     }
     let heterogeneity = chance_heterogeneity(matrix, scale);
     // Twice, as the largest cell, to which all are scaled, is a matter of chance too.
-    let rest = heterogeneity_pairs - 2.0 * heterogeneity;
+    let rest = pair_heterogeneity(matrix) - 2.0 * heterogeneity;
     (rest < h_min(matrix.threads())).then_some(Doubt::Chance { heterogeneity })
 }
 
@@ -110,10 +119,16 @@ fn chance_heterogeneity(matrix: &CommMatrix, scale: f64) -> f64 {
     mean * scale * (100.0 / max).powi(2)
 }
 
+/// Whether there are enough slices to see pairs come again, and they do.
+#[must_use]
+pub fn comes_again(profile: &Profile, events: impl Fn(&PairComm) -> u64) -> bool {
+    repeatability(profile, events).is_some_and(|r| r >= REPEAT_MIN)
+}
+
 /// The correlation of the pairs of working threads in every other slice with those in the
 /// others; `None` where there are too few slices or pairs to tell.
 #[must_use]
-pub fn repeatability(profile: &Profile) -> Option<f64> {
+pub fn repeatability(profile: &Profile, events: impl Fn(&PairComm) -> u64) -> Option<f64> {
     let working = profile.working_threads();
     let threads = working.iter().filter(|w| **w).count();
     let pairs = threads as f64 * (threads as f64 - 1.0) / 2.0;
@@ -132,10 +147,10 @@ pub fn repeatability(profile: &Profile) -> Option<f64> {
     }
     let mut cells: BTreeMap<(u32, u32), [f64; 2]> = BTreeMap::new();
     for (number, slice) in slices.values().enumerate() {
-        let events: u64 = slice.iter().map(|c| c.events).sum();
-        let weight = 1.0 / (events.max(1) as f64).sqrt();
+        let total: u64 = slice.iter().map(|c| events(c)).sum();
+        let weight = 1.0 / (total.max(1) as f64).sqrt();
         for c in slice {
-            cells.entry((c.i.0, c.j.0)).or_default()[number % 2] += c.events as f64 * weight;
+            cells.entry((c.i.0, c.j.0)).or_default()[number % 2] += events(c) as f64 * weight;
         }
     }
     let mean = |of: &dyn Fn(&[f64; 2]) -> f64| cells.values().map(of).sum::<f64>() / pairs;

@@ -1,21 +1,21 @@
 //! Every metric of one profile, put together. Serialised as it stands by `stat --json`:
 //! the names of its fields are the documented names.
 use super::allocation_paths::{allocation_paths, AllocationPathMetrics};
-use super::communication::{communication_metrics, percent_imbalance, CommunicationMetrics};
-use super::evidence::{doubt, Doubt};
+use super::communication::{percent_imbalance, CommunicationMetrics};
 use super::exclusivity::{exclusivity, ExclusivityMetrics};
 use super::memory_traffic::{all_fetches, traffic_table, traffic_unit};
 use super::node_assignment::best_and_worst_assignment;
 use super::page_access::{first_toucher_of_pages, PageAccessTable, PageId, PageSize};
-use super::phase_detection::{communication_phases, traced_slices, DIFF_MIN, WINDOW};
+use super::phase_detection::{traced_slices, WINDOW};
 use super::placement_accuracy::{
     accuracy_of, page_migrations, PageMigrationTimeline, PlacementAccuracy,
 };
+use super::sharing::{CoherenceMetrics, CommunicationPhase, Sharing};
 use super::structures::{
     hot_lines, pages_of_objects, structure_metrics, HotLine, PageContext, StructureMetrics,
 };
 use super::verdict::{mapping_verdict, MappingVerdict, VerdictInput};
-use hither_profile::{CommMatrix, NodeIx, PairComm, Profile, RunEnd, ThreadIx, TrafficUnit};
+use hither_profile::{CommMatrix, NodeIx, Profile, RunEnd, ThreadIx, TrafficUnit};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -94,25 +94,6 @@ pub struct ThreadMetrics {
     pub works: bool,
     /// Node of the thread where E_app is highest.
     pub node: NodeIx,
-}
-
-/// A communication phase: slices `first..end`.
-#[derive(Clone, Debug, Serialize)]
-pub struct CommunicationPhase {
-    /// First slice.
-    pub first: usize,
-    /// Slice after the last.
-    pub end: usize,
-    /// Start, s since the start of the run.
-    pub start_seconds: f64,
-    /// Duration, s.
-    pub seconds: f64,
-    /// Reads and writes in it.
-    pub accesses: u64,
-    /// H, C_H and A of the phase (OPT eqs. 1 and 2).
-    pub communication: CommunicationMetrics,
-    /// Its communication matrix.
-    pub matrix: UpperTriangle,
 }
 
 /// Page usage at the page size chosen.
@@ -204,6 +185,8 @@ pub struct MetricsReport {
     pub verdict: MappingVerdict,
     /// H, C_H and A of the whole run (OPT eqs. 1 and 2).
     pub communication: CommunicationMetrics,
+    /// The coherence events among those; `None` where they were not told apart.
+    pub coherence: Option<CoherenceMetrics>,
     /// Imbalance of instructions per thread in per cent.
     pub load_balance: f64,
     /// `None` when no page use was recorded.
@@ -273,11 +256,12 @@ impl ProfileAnalysis {
         let traffic = traffic_table(profile, &table, setup.page_size);
         let tables = (&*table, &*traffic);
         let pages = page_report(profile, &setup, tables, &touchers, (&best, &worst));
+        let phases = sharing.of_phases();
+        let [all, coherence] = sharing.evidence(&phases);
         let mut verdict = mapping_verdict(&VerdictInput {
             threads: run.active_threads,
-            communication: sharing.communication,
-            phases: &sharing.of_phases(),
-            doubt: sharing.doubt,
+            sharing: all.unwrap_or_default(),
+            coherence,
             footprint: run.footprint,
             pages: table.len(),
             nodes: setup.nodes,
@@ -299,6 +283,7 @@ impl ProfileAnalysis {
         let report = MetricsReport {
             verdict,
             communication: sharing.communication,
+            coherence: sharing.coherence,
             load_balance: percent_imbalance(working_instructions(profile, &sharing.working)),
             matrix: UpperTriangle::from_matrix(&sharing.matrix),
             too_short_for_phases: traced_slices(profile) < 2 * WINDOW,
@@ -320,37 +305,6 @@ impl ProfileAnalysis {
             touchers,
             pages_of_object,
         }
-    }
-}
-
-/// What threads share.
-struct Sharing {
-    matrix: CommMatrix,
-    working: Vec<bool>,
-    /// Of the threads that work.
-    communication: CommunicationMetrics,
-    phases: Vec<CommunicationPhase>,
-    doubt: Option<Doubt>,
-}
-
-impl Sharing {
-    fn of_run(profile: &Profile, accesses: u64) -> Sharing {
-        let matrix = profile.matrix();
-        let working = profile.working_threads();
-        let among = matrix.among(&working);
-        let seconds = nanos_to_seconds(profile.counted_time());
-        let communication = communication_metrics(&among, seconds, accesses);
-        Sharing {
-            communication,
-            phases: phase_rows(profile, &working),
-            doubt: doubt(profile, &among, communication.heterogeneity_pairs),
-            matrix,
-            working,
-        }
-    }
-
-    fn of_phases(&self) -> Vec<CommunicationMetrics> {
-        self.phases.iter().map(|p| p.communication).collect()
     }
 }
 
@@ -429,35 +383,6 @@ fn working_instructions<'a>(
         .map(|(t, _)| t.instructions)
 }
 
-fn phase_rows(profile: &Profile, working: &[bool]) -> Vec<CommunicationPhase> {
-    let rows = communication_phases(&profile.slices, WINDOW, DIFF_MIN);
-    rows.into_iter()
-        .map(|range| {
-            let mut matrix = CommMatrix::new(profile.threads.len());
-            let of_phase = |c: &&PairComm| range.contains(&c.slice.at());
-            for c in profile.comm.iter().filter(of_phase) {
-                matrix.add(c.i.at(), c.j.at(), c.events);
-            }
-            let slices = &profile.slices[range.clone()];
-            let counted = slices.iter().map(hither_profile::Slice::counted_time).sum();
-            let accesses = slices.iter().map(|s| s.accesses).sum();
-            CommunicationPhase {
-                first: range.start,
-                end: range.end,
-                start_seconds: nanos_to_seconds(slices.first().map_or(0, |s| s.start)),
-                seconds: nanos_to_seconds(slices.iter().map(|s| s.length).sum()),
-                accesses,
-                communication: communication_metrics(
-                    &matrix.among(working),
-                    nanos_to_seconds(counted),
-                    accesses,
-                ),
-                matrix: UpperTriangle::from_matrix(&matrix),
-            }
-        })
-        .collect()
-}
-
 fn slice_rows(profile: &Profile, pages: Option<&PageReport>) -> Vec<SliceMetrics> {
     let timed = profile.meta.page_slices > 0;
     let page_slices: HashMap<usize, _> = pages
@@ -495,6 +420,6 @@ fn thread_rows(profile: &Profile, working: &[bool], best: &[NodeIx]) -> Vec<Thre
     .collect()
 }
 
-fn nanos_to_seconds(nanos: u64) -> f64 {
+pub(super) fn nanos_to_seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }

@@ -14,6 +14,7 @@ pub mod page_access;
 pub mod phase_detection;
 pub mod placement_accuracy;
 pub mod residence;
+pub mod sharing;
 pub mod structures;
 pub mod verdict;
 

@@ -35,17 +35,28 @@ pub const PHASE_EVENTS: f64 = 0.1;
 /// pattern of pairs is below a third then. Ours.
 pub const EVENTS_MIN: u64 = 10;
 
+/// What was seen of sharing, of all communication events or of the coherence events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SharingEvidence<'a> {
+    /// H, C_H and A of the run.
+    pub communication: CommunicationMetrics,
+    /// The same of its phases.
+    pub phases: &'a [CommunicationMetrics],
+    /// Why it does not suffice for a verdict.
+    pub doubt: Option<Doubt>,
+    /// There are enough slices to see that the same pairs come again.
+    pub comes_again: bool,
+}
+
 /// The figures that the verdict is based on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VerdictInput<'a> {
     /// Threads that accessed memory.
     pub threads: usize,
-    /// H, C_H and A of the run.
-    pub communication: CommunicationMetrics,
-    /// The same of its phases.
-    pub phases: &'a [CommunicationMetrics],
-    /// Why the communication that was seen does not suffice for a verdict.
-    pub doubt: Option<Doubt>,
+    /// All communication events.
+    pub sharing: SharingEvidence<'a>,
+    /// The coherence events among them; `None` where they were not told apart.
+    pub coherence: Option<SharingEvidence<'a>>,
     /// Pages used times their size, bytes.
     pub footprint: u64,
     /// Pages used.
@@ -165,18 +176,95 @@ fn thread_mapping(e: &VerdictInput) -> (Answer, String) {
     (answer, why)
 }
 
+/// The answer that both kinds of events give, see "Verdict" in docs/metrics.md.
 fn threads_that_share(e: &VerdictInput) -> (Answer, String) {
-    let doubt = |about_pairs: bool| e.doubt.filter(|d| d.is_about_pairs() == about_pairs);
+    let all = answer_of(e, &e.sharing);
+    let Some(coherence) = e.coherence else {
+        return all;
+    };
+    if e.threads == 2 || e.sharing.communication.events == 0 {
+        return all;
+    }
+    if coherence.communication.amount_per_second < A_MIN {
+        return only_read(e, all, &coherence.communication);
+    }
+    let by_writes = answer_of(e, &coherence);
+    match (by_writes.0, all.0) {
+        (Answer::No, Answer::No) => all,
+        (Answer::Yes, _) if all.0 != Answer::Yes && coherence.comes_again => {
+            (Answer::Yes, by_writes.1 + &writes_reason(e, &coherence))
+        }
+        (_, Answer::Yes) => (Answer::Yes, all.1 + &writes_reason(e, &coherence)),
+        (Answer::Unknown, Answer::No | Answer::Unknown) => by_writes,
+        (Answer::No, Answer::Unknown) => all,
+        _ => (Answer::Unknown, kinds_differ(e, &coherence)),
+    }
+}
+
+/// What is not written while it is shared costs the space of copies, which matters where caches are short.
+fn only_read(
+    e: &VerdictInput,
+    (answer, why): (Answer, String),
+    coherence: &CommunicationMetrics,
+) -> (Answer, String) {
+    let rate = format_rate(coherence.amount_per_second);
+    let fits = e.cache_bytes > 0 && e.footprint <= e.cache_bytes;
+    match answer {
+        Answer::No => (Answer::No, why),
+        _ if fits => {
+            let why = format!(
+                "Threads: what they share they only read ({rate} coherence events/s per pair; it takes \
+                 {A_MIN:.0}), and the caches have room for a copy each."
+            );
+            (Answer::No, why)
+        }
+        _ => {
+            let copies = format!(
+                " They only read what they share ({rate} coherence events/s per pair): close to each \
+                 other they need fewer copies of it (replication)."
+            );
+            (answer, why + &copies)
+        }
+    }
+}
+
+fn writes_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+    let (events, all) = (
+        coherence.communication.events,
+        e.sharing.communication.events,
+    );
+    format!(
+        " Up to {:.1} % of the events find a line that the other has changed (coherence, C_H residual {:.0}); \
+         the others read copies again (replication).",
+        events as f64 / all.max(1) as f64 * 100.0,
+        coherence.communication.heterogeneity_residual,
+    )
+}
+
+fn kinds_differ(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+    format!(
+        "Threads: cannot tell, all events have a C_H residual of {:.0}, those that find a line changed \
+         (coherence) {:.0}, it takes {:.0}, and there are too few slices to see whether the same \
+         pairs come again; trace a longer run.",
+        e.sharing.communication.heterogeneity_residual,
+        coherence.communication.heterogeneity_residual,
+        h_min(e.threads),
+    )
+}
+
+/// The answer that one kind of events gives.
+fn answer_of(e: &VerdictInput, kind: &SharingEvidence) -> (Answer, String) {
+    let doubt = |about_pairs: bool| kind.doubt.filter(|d| d.is_about_pairs() == about_pairs);
     if let Some(doubt) = doubt(false) {
         return (Answer::Unknown, doubt_reason(&doubt, e.online));
     }
-    if e.communication.events == 0 {
+    if kind.communication.events == 0 {
         return (Answer::No, "Threads: they share no line of memory.".into());
     }
-    let (suits, why) = match e.phases {
-        [] | [_] => conditions(e, &e.communication),
+    let (suits, why) = match kind.phases {
+        [] | [_] => conditions(e, &kind.communication),
         // Page faults have no rate, and it takes many to know a phase.
-        _ if e.online || e.threads == 2 => conditions(e, &e.communication),
+        _ if e.online || e.threads == 2 => conditions(e, &kind.communication),
         phases => conditions_of_phases(e, phases),
     };
     match doubt(true) {
@@ -209,6 +297,14 @@ fn conditions(e: &VerdictInput, c: &CommunicationMetrics) -> (bool, String) {
         );
         return (false, why);
     }
+    if c.heterogeneity_residual < h_min {
+        let why = format!(
+            "Threads: some share more than others, but with all alike: beside that, heterogeneity {:.0} \
+             (C_H {:.0}, {:.0} between pairs); it takes {h_min:.0}.",
+            c.heterogeneity_residual, c.heterogeneity, c.heterogeneity_pairs
+        );
+        return (false, why);
+    }
     (true, heterogeneity_reason(c, h_min, e.online))
 }
 
@@ -222,7 +318,7 @@ fn conditions_of_phases(e: &VerdictInput, phases: &[CommunicationMetrics]) -> (b
     let share = events(&mut met().map(|(p, _)| p)) as f64 / events(&mut phases.iter()) as f64;
     let most = |of: &mut dyn Iterator<Item = &CommunicationMetrics>| {
         let most = of.max_by_key(|p| p.events).copied();
-        most.unwrap_or(e.communication)
+        most.unwrap_or_default()
     };
     let suits = share >= PHASE_EVENTS;
     let shown = match suits {

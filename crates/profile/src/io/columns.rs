@@ -118,8 +118,14 @@ table!(PairComm = "comm", at most 200 * MILLION, sorted by |r| (r.slice.0, r.i.0
     "i" = i: Free,
     "j" = j: Free,
     "events" = events: Sum,
+    "coherence" = coherence: Sum,
 }
+    const LATER: &'static [&'static str] = &["coherence"];
     fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.coherence > self.events {
+            let why = format!("{} are more than all events, {}", self.coherence, self.events);
+            return Err(("coherence", why));
+        }
         if self.i < self.j {
             return Ok(());
         }

@@ -69,6 +69,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             i,
             j: ThreadIx(j),
             events: r.count(),
+            ..PairComm::default()
         });
     }
     for _ in 0..pages {

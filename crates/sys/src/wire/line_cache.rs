@@ -30,6 +30,15 @@ pub struct SideRecord {
     pub z2: u16,
     pub s1: u32,
     pub s2: u32,
+    pub before: LineUseCount,
+}
+
+/// What a thread did with a line.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineUseCount {
+    pub accesses: u32,
+    pub writes: u32,
 }
 
 impl SideRecord {

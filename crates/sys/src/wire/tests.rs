@@ -58,7 +58,7 @@ fn layout() -> Both {
         lost_record_blocks, lost_pieces, piece_busy, off_threads,
         off_processes, off_hooks, off_sites, off_events, off_samples, off_observations, off_directory, off_comm,
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
-        off_user_nodes, off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
+        off_user_nodes, off_user_counts, off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
         total_size, arena_size, next_object);
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
@@ -83,7 +83,7 @@ fn layout() -> Both {
     compare!(b, "hi_count", AccessCount: reads, writes);
     compare!(b, "hi_block", PageCountBlock: page, fetches);
     compare!(b, "hi_entry", LineCacheEntry: tag, reads, writes);
-    compare!(b, "hi_side", SideRecord: line, others, z1, z2, s1, s2);
+    compare!(b, "hi_side", SideRecord: line, others, z1, z2, s1, s2, before);
     compare!(b, "hi_record_block", RecordedBlock: offset, stack, moves_stack, length,
         instructions, sites, lengths, accesses, has_stack, ready);
     // Its code follows, which the mirror does not hold.
@@ -145,6 +145,7 @@ fn constants(b: &mut Both) {
         ("HI_ALIASES", ALIASES),
         ("HI_BLOCK_PAGES", BLOCK_PAGES),
         ("HI_USER_NODES", USER_NODES),
+        ("HI_NODE_USERS", NODE_USERS),
         ("HI_OTHERS", OTHERS),
         ("HI_READY", READY),
         ("HI_GROUP", CACHE_GROUP),

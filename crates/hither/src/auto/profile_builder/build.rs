@@ -297,6 +297,7 @@ fn build_comm(slices: &RecordedSlices) -> Vec<PairComm> {
         i,
         j,
         events,
+        ..PairComm::default()
     });
     rows.collect()
 }

@@ -142,6 +142,7 @@ fn shared(slice: u32, i: u32, j: u32, events: u64) -> PairComm {
         i: ThreadIx(i),
         j: ThreadIx(j),
         events,
+        ..PairComm::default()
     }
 }
 

@@ -254,6 +254,7 @@ fn small() -> Profile {
                 i: profile::ThreadIx(i),
                 j: profile::ThreadIx(i + 1),
                 events: 100,
+                ..profile::PairComm::default()
             })
             .collect(),
         regions: vec![profile::Region::default()],

@@ -1,4 +1,4 @@
-//! Communication rows of the segment -> events per pair and slice.
+//! Communication rows of the segment -> events and coherence events per pair and slice.
 //!
 //! M[i][j] = what i's row owes j + what j's row owes i, each pair kept once with i < j.
 use hither_profile::binned::CountRow;
@@ -22,7 +22,7 @@ pub fn pair_slots(key: u64) -> (u32, u32) {
 #[derive(Default)]
 pub struct CommReader {
     /// What was read last, by (row, group).
-    seen: HashMap<(u32, u32), Box<[u64; 64]>>,
+    seen: HashMap<(u32, u32), Box<[[u64; 2]; 64]>>,
     pairs: PairSums,
 }
 
@@ -57,26 +57,29 @@ impl CommReader {
     fn read_group(&mut self, segment: &Segment, thread: u32, parity: u32, group: u32) {
         let now = segment.comm_group(thread, parity, group);
         let key = (thread * 2 + (parity & 1), group);
-        let before = self.seen.entry(key).or_insert_with(|| Box::new([0; 64]));
+        let before = self
+            .seen
+            .entry(key)
+            .or_insert_with(|| Box::new([[0; 2]; 64]));
         let other = (group * 64..).zip(now.iter().zip(before.iter()));
         for (column, (now, before)) in other {
-            let events = now.saturating_sub(*before);
-            if events > 0 && column > 0 && column < wire::MAX_THREADS {
-                self.pairs.add(thread, column, events);
+            let grown = [0, 1].map(|at| now[at].saturating_sub(before[at]));
+            if grown != [0; 2] && column > 0 && column < wire::MAX_THREADS {
+                self.pairs.add(thread, column, grown);
             }
         }
         **before = now;
     }
 
     /// Adds credit that the target did not live to write into its rows.
-    pub fn add_credit(&mut self, thread: u32, other: u32, events: u64) {
-        if other > 0 && other < wire::MAX_THREADS {
+    pub fn add_credit(&mut self, thread: u32, other: u32, events: [u64; 2]) {
+        if events != [0; 2] && other > 0 && other < wire::MAX_THREADS {
             self.pairs.add(thread, other, events);
         }
     }
 
-    /// The events since the last call.
-    pub fn take_events(&mut self) -> Vec<CountRow<1>> {
+    /// The events and coherence events since the last call.
+    pub fn take_events(&mut self) -> Vec<CountRow<2>> {
         self.pairs.take()
     }
 }
@@ -84,7 +87,7 @@ impl CommReader {
 /// Sums over unordered pairs, in a triangle that grows with the threads seen.
 #[derive(Default)]
 struct PairSums {
-    events: Vec<u64>,
+    events: Vec<[u64; 2]>,
     touched: Vec<u64>,
 }
 
@@ -94,28 +97,25 @@ impl PairSums {
         (j as usize * (j as usize).saturating_sub(1)) / 2 + i as usize
     }
 
-    fn add(&mut self, a: u32, b: u32, events: u64) {
+    fn add(&mut self, a: u32, b: u32, events: [u64; 2]) {
         if a == b {
             return;
         }
         let key = pair_key(a, b);
         let cell = Self::cell(key);
         if cell >= self.events.len() {
-            self.events.resize(cell + 1, 0);
+            self.events.resize(cell + 1, [0; 2]);
         }
-        if self.events[cell] == 0 {
+        let sum = &mut self.events[cell];
+        if *sum == [0; 2] {
             self.touched.push(key);
         }
-        self.events[cell] = self.events[cell].saturating_add(events);
+        *sum = [0, 1].map(|at| sum[at].saturating_add(events[at]));
     }
 
-    fn take(&mut self) -> Vec<CountRow<1>> {
+    fn take(&mut self) -> Vec<CountRow<2>> {
         let mut sum = |key| std::mem::take(&mut self.events[Self::cell(key)]);
-        let mut rows: Vec<_> = self
-            .touched
-            .drain(..)
-            .map(|key| (key, [sum(key)]))
-            .collect();
+        let mut rows: Vec<_> = self.touched.drain(..).map(|key| (key, sum(key))).collect();
         rows.sort_unstable_by_key(|row| row.0);
         rows
     }
@@ -128,10 +128,10 @@ mod tests {
     #[test]
     fn both_directions_of_a_pair_are_summed() {
         let mut pairs = PairSums::default();
-        pairs.add(2, 1, 5);
-        pairs.add(1, 2, 2);
-        pairs.add(3, 3, 60);
-        assert_eq!(pairs.take(), [(pair_key(1, 2), [7])]);
+        pairs.add(2, 1, [5, 3]);
+        pairs.add(1, 2, [2, 1]);
+        pairs.add(3, 3, [60, 0]);
+        assert_eq!(pairs.take(), [(pair_key(1, 2), [7, 4])]);
         assert_eq!(pairs.take(), []);
     }
 }

@@ -14,7 +14,7 @@ use super::shared_lines::SharedLines;
 use super::slice_timer::SliceTimer;
 use super::slices::SliceRows;
 use super::threads::ThreadTracker;
-use super::unflushed::{credit_sharers, for_each_unflushed, shared_accesses};
+use super::unflushed::{credit_sharers, for_each_unflushed, shared_accesses, UnflushedUses};
 use super::{CollectorConfig, LiveStatus};
 use hither_profile::binned::{sort_and_sum, BinnedCounts, CountRow};
 use hither_profile::bursts::BurstWriter;
@@ -54,7 +54,7 @@ pub struct CollectorEngine {
     pub target_state: TargetState,
     pub threads: ThreadTracker,
     pub slices: SliceRows,
-    pub comm: BinnedCounts<1>,
+    pub comm: BinnedCounts<2>,
     pub pages: BinnedCounts<3>,
     pub page_reader: PageReader,
     pub samples: SampleTally,
@@ -323,9 +323,9 @@ impl CollectorEngine {
 
     /// What was read from the rows since the last call belongs to this slice.
     fn close_comm(&mut self, slice: u32) {
-        let rows: Vec<CountRow<1>> = self.comm_reader.take_events();
+        let rows: Vec<CountRow<2>> = self.comm_reader.take_events();
         if let Some(row) = self.slices.rows.get_mut(slice as usize) {
-            let pairs = rows.iter().map(|&(key, [events])| {
+            let pairs = rows.iter().map(|&(key, [events, _])| {
                 let (i, j) = pair_slots(key);
                 (i, j, events)
             });
@@ -393,7 +393,9 @@ impl CollectorEngine {
         self.slices.give_threads(last as usize);
         // Without a slice before the last these rows are the last one's, and closing it
         // twice would leave its metrics to the remainder.
+        let epoch_before = epoch_of(self.traced_count.wrapping_sub(1));
         if let Some(before) = before {
+            self.credit_unflushed(|epoch| epoch == epoch_before);
             self.close_comm(before);
         }
         self.comm_reader
@@ -404,6 +406,7 @@ impl CollectorEngine {
             .read_all_blocks(&self.segment, &mut self.target_state.regions);
         self.add_page_rows(last, rows);
         self.flush_threads(last);
+        self.credit_unflushed(|epoch| before.is_none() || epoch != epoch_before);
         self.close_comm(last);
         self.page_reader
             .name_the_rest(&self.segment, &mut self.target_state.regions);
@@ -433,16 +436,31 @@ impl CollectorEngine {
                     self.lines
                         .count_unflushed(left.page, left.line, slot, others);
                 }
-                let n = left.reads + left.writes;
-                credit_sharers(n, &left.side, &left.others, |to, events| {
-                    self.comm_reader.add_credit(slot, to, events);
-                });
             });
         }
         sort_and_sum(&mut rows);
         self.page_reader
             .add_totals(&self.segment, &mut self.target_state.regions, &rows);
         self.add_page_rows(slice, rows);
+    }
+
+    /// Credits the communication of what such threads left of a slice.
+    fn credit_unflushed(&mut self, of_slice: impl Fn(u32) -> bool) {
+        let mut uses = UnflushedUses::default();
+        for slot in 1..self.segment.next_thread() {
+            let thread = self.segment.thread(slot);
+            if !of_slice(thread.epoch) {
+                continue;
+            }
+            for_each_unflushed(&self.segment, &thread, |left| {
+                let n = left.reads + left.writes;
+                credit_sharers(n, &left.side, &left.others, |to, events| {
+                    self.comm_reader.add_credit(slot, to, [events, 0]);
+                });
+                uses.add(thread.epoch, slot, &left);
+            });
+        }
+        uses.settle(|slot, to, events| self.comm_reader.add_credit(slot, to, [0, events]));
     }
 
     /// The accesses of a thread to the structures that the tracer tells apart, by id.

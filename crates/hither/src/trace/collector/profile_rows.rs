@@ -147,6 +147,7 @@ fn meta(engine: &CollectorEngine, scale: &SamplingScale, end: RunEnd) -> Profile
         end,
         limits: limits(engine, scale, &cost),
         comm_slices: engine.comm.factor(),
+        has_coherence: engine.config.options.sharers.is_none(),
         page_slices: engine.pages.factor(),
         sampling_error: (engine.config.options.sample)
             .map_or(0.0, |share| engine.slices.sampling_error(share)),
@@ -224,16 +225,18 @@ fn threads(engine: &CollectorEngine, scale: &SamplingScale, processes: usize) ->
 fn comm(engine: &mut CollectorEngine, scale: &SamplingScale, threads: usize) -> Vec<PairComm> {
     let taken = std::mem::replace(&mut engine.comm, BinnedCounts::new(1));
     let rows = taken.into_bins().flat_map(|(slice, rows)| {
-        rows.into_iter().filter_map(move |(key, [events])| {
-            let (i, j) = pair_slots(key);
-            let known = i >= 1 && j as usize <= threads;
-            known.then(|| PairComm {
-                slice: SliceIx(slice),
-                i: ThreadIx(i - 1),
-                j: ThreadIx(j - 1),
-                events: scale.scale_pair(i, j, slice, events),
+        rows.into_iter()
+            .filter_map(move |(key, [events, coherence])| {
+                let (i, j) = pair_slots(key);
+                let known = i >= 1 && j as usize <= threads;
+                known.then(|| PairComm {
+                    slice: SliceIx(slice),
+                    i: ThreadIx(i - 1),
+                    j: ThreadIx(j - 1),
+                    events: scale.scale_pair(i, j, slice, events),
+                    coherence: scale.scale_pair(i, j, slice, coherence.min(events)),
+                })
             })
-        })
     });
     rows.collect()
 }

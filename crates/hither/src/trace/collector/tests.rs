@@ -116,6 +116,7 @@ fn threads_pages_and_communication_of_two_slices() {
         i: ThreadIx(0),
         j: ThreadIx(1),
         events,
+        ..PairComm::default()
     };
     assert_eq!(p.comm, [event(0, 7), event(1, 2)]);
     assert_eq!(p.regions.len(), 2);

@@ -1,6 +1,7 @@
 //! What a thread that could not flush itself still had in its line caches.
 //!
 //! An entry's accesses owe communication as `struct hi_side` in wire.h says.
+use hither_profile::PAGE_SIZE;
 use hither_sys::{wire, Segment};
 
 /// Calls `owe(thread, events)` for what `accesses` to one line owe to `others`, who used it before,
@@ -19,6 +20,50 @@ pub fn credit_sharers(
             owe(joined.into(), accesses.saturating_sub(after.into()));
         }
     }
+}
+
+/// What was done with shared lines by threads that could not flush themselves.
+#[derive(Default)]
+pub struct UnflushedUses(Vec<(LineOfSlice, u32, wire::LineUseCount)>);
+
+/// Epoch, page and offset in the page.
+type LineOfSlice = (u32, u32, u32);
+
+impl UnflushedUses {
+    /// Adds an entry of a thread slot that was in the slice of `epoch`.
+    pub fn add(&mut self, epoch: u32, slot: u32, left: &UnflushedEntry) {
+        if left.side.others == 0 && left.side.z1 == 0 {
+            return;
+        }
+        let before = left.side.before;
+        let count =
+            |before: u32, more: u64| before.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
+        let done = wire::LineUseCount {
+            accesses: count(before.accesses, left.reads + left.writes),
+            writes: count(before.writes, left.writes),
+        };
+        let offset = (left.line % PAGE_SIZE) as u32;
+        self.0.push(((epoch, left.page, offset), slot, done));
+    }
+
+    /// Calls `owe(thread, other, events)` for the coherence events of those that share a line: the others
+    /// credited theirs when they left it.
+    pub fn settle(mut self, mut owe: impl FnMut(u32, u32, u64)) {
+        self.0.sort_unstable_by_key(|&(line, slot, _)| (line, slot));
+        for users in self.0.chunk_by(|a, b| a.0 == b.0) {
+            for (at, (_, a, of_a)) in users.iter().enumerate() {
+                for (_, b, of_b) in &users[at + 1..] {
+                    owe(*a, *b, coherence_events(*of_a, *of_b));
+                }
+            }
+        }
+    }
+}
+
+/// As `hi_coherence` in credit.h.
+fn coherence_events(a: wire::LineUseCount, b: wire::LineUseCount) -> u64 {
+    let found_changed = a.accesses.min(b.writes);
+    found_changed.max(a.writes.min(b.accesses)).into()
 }
 
 /// How many of the accesses were made while another thread used the line as well.
@@ -116,6 +161,36 @@ mod tests {
         assert_eq!(shared_accesses(10, &side(1, 2, 4)), 10);
         assert_eq!(shared_accesses(10, &side(0, 2, 4)), 6);
         assert_eq!(shared_accesses(10, &side(0, 2, 40)), 0);
+    }
+
+    #[test]
+    fn what_is_left_of_a_line_is_settled_between_all_who_left_it() {
+        let entry = |page, [reads, writes]: [u64; 2]| UnflushedEntry {
+            page,
+            line: 0x7f00_0000_1040,
+            exact: false,
+            reads,
+            writes,
+            side: wire::SideRecord {
+                others: 9,
+                before: wire::LineUseCount {
+                    accesses: 10,
+                    writes: 1,
+                },
+                ..wire::SideRecord::default()
+            },
+            others: vec![9],
+        };
+        let mut uses = UnflushedUses::default();
+        // 110 accesses with 1 write, 40 with 31, 60 with 1; another page; another slice.
+        uses.add(5, 3, &entry(64, [100, 0]));
+        uses.add(5, 1, &entry(64, [0, 30]));
+        uses.add(5, 2, &entry(64, [50, 0]));
+        uses.add(5, 4, &entry(65, [0, 30]));
+        uses.add(6, 4, &entry(64, [0, 30]));
+        let mut owed = Vec::new();
+        uses.settle(|a, b, events| owed.push((a, b, events)));
+        assert_eq!(owed, [(1, 2, 31), (1, 3, 31), (2, 3, 1)]);
     }
 
     #[test]

@@ -178,6 +178,7 @@ fn phases_have_their_own_communication() {
         i: ThreadIx(0),
         j: ThreadIx(1),
         events,
+        ..PairComm::default()
     };
     let mut slices = seconds(5);
     slices[4].paused = 400 * MS;

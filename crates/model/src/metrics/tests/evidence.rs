@@ -1,7 +1,7 @@
 use super::close;
-use crate::metrics::communication::{pair_heterogeneity, CommunicationMetrics};
+use crate::metrics::communication::CommunicationMetrics;
 use crate::metrics::evidence::{doubt, repeatability, Doubt};
-use crate::metrics::verdict::{mapping_verdict, VerdictInput};
+use crate::metrics::verdict::{mapping_verdict, SharingEvidence, VerdictInput};
 use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
 use hither_profile::*;
 
@@ -35,6 +35,7 @@ fn run(slices: u32, units: u32, pairs: impl Fn(u32) -> Vec<(u32, u32, u64)>) -> 
                 i: ThreadIx(i),
                 j: ThreadIx(j),
                 events,
+                ..PairComm::default()
             }));
     }
     profile
@@ -42,7 +43,7 @@ fn run(slices: u32, units: u32, pairs: impl Fn(u32) -> Vec<(u32, u32, u64)>) -> 
 
 fn doubt_of(profile: &Profile) -> Option<Doubt> {
     let matrix = profile.matrix().among(&profile.working_threads());
-    doubt(profile, &matrix, pair_heterogeneity(&matrix))
+    doubt(profile, &matrix, |pair| pair.events)
 }
 
 fn side_by_side(_: u32) -> Vec<(u32, u32, u64)> {
@@ -57,9 +58,18 @@ fn pairs_that_come_again_are_the_programs() {
         0 => side_by_side(s),
         _ => vec![(0, 2, 100), (1, 3, 100)],
     };
-    close(repeatability(&run(100, 2, changing)).unwrap(), -0.5);
-    close(repeatability(&run(100, 2, side_by_side)).unwrap(), 1.0);
-    assert_eq!(repeatability(&run(9, 2, side_by_side)), None);
+    close(
+        repeatability(&run(100, 2, changing), |pair| pair.events).unwrap(),
+        -0.5,
+    );
+    close(
+        repeatability(&run(100, 2, side_by_side), |pair| pair.events).unwrap(),
+        1.0,
+    );
+    assert_eq!(
+        repeatability(&run(9, 2, side_by_side), |pair| pair.events),
+        None
+    );
     // It matters only where threads take turns.
     let crowded = doubt_of(&run(100, 2, changing));
     assert!(
@@ -78,7 +88,7 @@ fn a_slice_that_is_like_no_other_does_not_decide() {
         0 => vec![(0, 1, 20_000), (0, 2, 20_000), (0, 3, 20_000)],
         _ => side_by_side(s),
     };
-    let r = repeatability(&run(20, 2, beginning)).unwrap();
+    let r = repeatability(&run(20, 2, beginning), |pair| pair.events).unwrap();
     assert!((0.55..0.65).contains(&r), "{r}");
 }
 
@@ -134,14 +144,18 @@ fn what_cannot_be_told_is_neither_yes_nor_no() {
     let verdict = |events, heterogeneity, doubt| {
         let v = mapping_verdict(&VerdictInput {
             threads: 4,
-            communication: CommunicationMetrics {
-                events,
-                heterogeneity,
-                heterogeneity_pairs: heterogeneity,
-                amount_per_second: 1e6,
-                ..CommunicationMetrics::default()
+            sharing: SharingEvidence {
+                communication: CommunicationMetrics {
+                    events,
+                    heterogeneity,
+                    heterogeneity_pairs: heterogeneity,
+                    heterogeneity_residual: heterogeneity,
+                    amount_per_second: 1e6,
+                    ..CommunicationMetrics::default()
+                },
+                doubt,
+                ..SharingEvidence::default()
             },
-            doubt,
             ..VerdictInput::default()
         });
         assert!(!(v.thread_mapping && v.threads_undecided));
@@ -167,14 +181,18 @@ fn each_phase_is_asked() {
         events,
         heterogeneity: 1000.0,
         heterogeneity_pairs,
+        heterogeneity_residual: heterogeneity_pairs,
         amount_per_second: 1e6,
         ..CommunicationMetrics::default()
     };
     let suits = |phases: &[CommunicationMetrics]| {
         let v = mapping_verdict(&VerdictInput {
             threads: 4,
-            communication: phase(2000, 50.0),
-            phases,
+            sharing: SharingEvidence {
+                communication: phase(2000, 50.0),
+                phases,
+                ..SharingEvidence::default()
+            },
             ..VerdictInput::default()
         });
         (v.thread_mapping, v.reasons[0].clone())
@@ -214,4 +232,105 @@ fn threads_that_do_not_work_do_not_dilute() {
     let mut with_launcher = profile.clone();
     with_launcher.threads.push(Thread::default());
     assert_eq!(metrics(&with_launcher), metrics(&profile));
+}
+
+/// All events, and those that find a line changed, each with its heterogeneity between pairs, its rate and
+/// whether pairs come again: yes, no or cannot tell, and what the reason says.
+#[test]
+fn both_kinds_of_events_are_asked() {
+    let seen = |(heterogeneity_pairs, amount_per_second, comes_again)| SharingEvidence {
+        communication: CommunicationMetrics {
+            events: 1000,
+            heterogeneity: 1000.0,
+            heterogeneity_pairs,
+            heterogeneity_residual: heterogeneity_pairs,
+            amount_per_second,
+            ..CommunicationMetrics::default()
+        },
+        comes_again,
+        ..SharingEvidence::default()
+    };
+    let check = |all, coherence, [footprint, cache_bytes]: [u64; 2], expected: &str, why: &str| {
+        let v = mapping_verdict(&VerdictInput {
+            threads: 8,
+            sharing: seen(all),
+            coherence: Some(seen(coherence)),
+            footprint,
+            cache_bytes,
+            ..VerdictInput::default()
+        });
+        let got = match (v.thread_mapping, v.threads_undecided) {
+            (true, false) => "yes",
+            (false, true) => "cannot tell",
+            (suits, _) => ["no", "both"][usize::from(suits)],
+        };
+        assert!(got == expected && v.reasons[0].contains(why), "{v:?}");
+    };
+    let (often, seldom, small, large) = (1e6, 10.0, [1, 2], [2, 1]);
+    check(
+        (900.0, often, false),
+        (500.0, often, false),
+        small,
+        "yes",
+        "coherence, C_H residual 500",
+    );
+    check(
+        (20.0, often, true),
+        (8.0, often, true),
+        small,
+        "no",
+        "all share alike",
+    );
+    // They spin on flags, or read the same tables, beside what they exchange; and the other way round.
+    check(
+        (20.0, often, false),
+        (900.0, often, true),
+        small,
+        "yes",
+        "900 between pairs; it takes 100",
+    );
+    check(
+        (250.0, often, true),
+        (30.0, often, true),
+        small,
+        "yes",
+        "250 between pairs; it takes 100",
+    );
+    // One or two slices.
+    check(
+        (20.0, often, false),
+        (900.0, often, false),
+        small,
+        "cannot tell",
+        "trace a longer run",
+    );
+    check(
+        (160.0, often, false),
+        (8.0, often, false),
+        small,
+        "yes",
+        "160 between pairs",
+    );
+    // What is only read costs the space of copies.
+    check(
+        (900.0, often, true),
+        (900.0, seldom, true),
+        small,
+        "no",
+        "room for a copy each",
+    );
+    check(
+        (900.0, often, true),
+        (900.0, seldom, true),
+        large,
+        "yes",
+        "replication",
+    );
+    check(
+        (20.0, often, true),
+        (900.0, seldom, true),
+        large,
+        "no",
+        "all share alike",
+    );
 }

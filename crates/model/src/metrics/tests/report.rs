@@ -1,23 +1,31 @@
 use crate::metrics::communication::CommunicationMetrics;
 use crate::metrics::metrics_report::{PageTraffic, TrafficAccuracy};
-use crate::metrics::verdict::{h_min, mapping_verdict, VerdictInput};
+use crate::metrics::verdict::{h_min, mapping_verdict, SharingEvidence, VerdictInput};
 use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
 use hither_profile::*;
 
 /// Threads, C_H, C_H between pairs, C_A/s, footprint, caches, E_app, Acc_app.
 type Case = (usize, f64, f64, f64, u64, u64, f64, f64);
 
+fn seen(communication: CommunicationMetrics) -> SharingEvidence<'static> {
+    SharingEvidence {
+        communication,
+        ..SharingEvidence::default()
+    }
+}
+
 fn judge(case: Case) -> (bool, bool, String) {
     let (threads, heterogeneity, heterogeneity_pairs, rate, footprint, cache_bytes, e, a) = case;
     let v = mapping_verdict(&VerdictInput {
         threads,
-        communication: CommunicationMetrics {
+        sharing: seen(CommunicationMetrics {
             events: u64::from(rate > 0.0),
             heterogeneity,
             heterogeneity_pairs,
+            heterogeneity_residual: heterogeneity_pairs,
             amount_per_second: rate,
             ..CommunicationMetrics::default()
-        },
+        }),
         footprint,
         pages: 1000,
         nodes: 4,
@@ -182,13 +190,14 @@ fn of_a_sample_no_rate_is_judged() {
     let judged = |events, amount_per_second, online| {
         let v = mapping_verdict(&VerdictInput {
             threads: 8,
-            communication: CommunicationMetrics {
+            sharing: seen(CommunicationMetrics {
                 events,
                 heterogeneity: 900.0,
                 heterogeneity_pairs: 900.0,
+                heterogeneity_residual: 900.0,
                 amount_per_second,
                 ..CommunicationMetrics::default()
-            },
+            }),
             online,
             ..VerdictInput::default()
         });

@@ -148,6 +148,7 @@ impl Made {
                     i: ThreadIx(i),
                     j: ThreadIx(j),
                     events,
+                    ..PairComm::default()
                 });
             }
         }
