@@ -188,7 +188,8 @@ fn pairs_of_roles(pairs: &[PairComm], roles: &[ThreadIx]) -> Vec<PairComm> {
     rows.sort_by_key(|(pair, _)| key(pair));
     let same = rows.chunk_by(|(a, _), (b, _)| key(a) == key(b));
     let merged = same.map(|rows| PairComm {
-        events: events_of_roles(rows),
+        events: events_of_roles(rows, |pair| pair.events),
+        coherence: events_of_roles(rows, |pair| pair.coherence),
         ..rows[0].0
     });
     merged.collect()
@@ -198,19 +199,19 @@ fn pairs_of_roles(pairs: &[PairComm], roles: &[ThreadIx]) -> Vec<PairComm> {
 /// threads, of what a thread shares with those of the other role the most counts: that of its partner.
 /// It can be asked of either role, and the larger answer is taken. A single thread may also serve those
 /// of the other role one by one: what it shares with each of them at least counts for each.
-fn events_of_roles(rows: &[(PairComm, [ThreadIx; 2])]) -> u64 {
+fn events_of_roles(rows: &[(PairComm, [ThreadIx; 2])], events: fn(&PairComm) -> u64) -> u64 {
     let most_of = |side: usize| {
         let mut most: HashMap<ThreadIx, u64> = HashMap::new();
         for (pair, threads) in rows {
             let known = most.entry(threads[side]).or_default();
-            *known = (*known).max(pair.events);
+            *known = (*known).max(events(pair));
         }
         most
     };
     let (one, other) = (most_of(0), most_of(1));
     if one.len().min(other.len()) == 1 {
-        let events = || rows.iter().map(|(pair, _)| pair.events);
-        let (least, most) = (events().min().unwrap_or(0), events().max().unwrap_or(0));
+        let all = || rows.iter().map(|(pair, _)| events(pair));
+        let (least, most) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
         return most + least * (rows.len() as u64 - 1);
     }
     one.into_values()

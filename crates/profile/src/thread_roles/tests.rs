@@ -71,6 +71,7 @@ fn pool(generations: u32) -> Profile {
         i: ThreadIx(i),
         j: ThreadIx(j),
         events,
+        coherence: events / 5,
     };
     let pairs = |slice: u32| {
         let (one, two) = (1 + 2 * slice, 2 + 2 * slice);
@@ -131,6 +132,8 @@ fn tables_go_by_roles() {
     let matrix = all.matrix();
     let cells = [(0, 1), (0, 2), (1, 2), (1, 1)].map(|(i, j)| matrix.get(i, j));
     assert_eq!(cells, [60, 0, 6 * 90 + 5 * 5, 0]);
+    let coherence: u64 = all.comm.iter().map(|p| p.coherence).sum();
+    assert_eq!(coherence, 12 + 6 * 18 + 5);
     let uses: Vec<_> = all
         .pages
         .iter()
