@@ -48,7 +48,8 @@ impl SegmentLayout {
             [wire::MAX_THREADS, wire::MAX_PAGES, wire::MAX_BLOCKS].map(u64::from);
         let cache_entries = 1u64 << cache_log2;
         let fetch_lines = u64::from(fetch_sets) * u64::from(wire::FETCH_WAYS);
-        let lists = 2 * cache_entries * (16 + 32) + fetch_lines * 8;
+        let entry = size_of::<wire::LineCacheEntry>() + size_of::<wire::SideRecord>();
+        let lists = 2 * cache_entries * entry as u64 + fetch_lines * 8;
         let arena_size = page_up(lists + u64::from(wire::OTHERS) * 2);
         let mut l = SegmentLayout {
             threads: area(threads * size_of::<wire::SegmentThread>() as u64),

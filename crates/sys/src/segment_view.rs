@@ -382,7 +382,7 @@ impl Segment {
                 let at = start + n * 16;
                 let entry: wire::LineCacheEntry = self.read(at);
                 if entry.tag != 0 {
-                    each(at, sides + n * 24, entry);
+                    each(at, sides + n * size_of::<wire::SideRecord>() as u64, entry);
                 }
             }
         }

@@ -49,8 +49,9 @@ fn ranks_share_their_messages() {
         return println!("skipped: no mpirun here, or workloads/Makefile left mpi_ring out");
     }
     let mpirun = "mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism none -np 2";
+    // Of a run of less than a second there are too few windows for invalidations to be in one.
     let line =
-        format!("{mpirun} {HITHER} trace -q --bursts 5ms/50ms -o ranks -- {program} 10000 512");
+        format!("{mpirun} {HITHER} trace -q --bursts 5ms/50ms -o ranks -- {program} 60000 512");
     let out = place.shell(&line);
     assert_eq!(status(&out), 0, "{line}: {}", text(&out.stderr));
     let line = format!("{HITHER} sim ranks.hither --topology xeon-x7550x4 --policy scatter,locality --accesses 500k --json");

@@ -3,7 +3,7 @@ use super::super::engine::{monotonic_ns, CollectorEngine};
 use super::super::{profile_rows, CollectedRun, Collector, CollectorConfig};
 use crate::trace::symbolizer::Symbolizer;
 use hither_profile::{Profile, RunEnd, TraceOptions};
-use hither_sys::wire::{self, SegmentHeader, SegmentProcess, SegmentThread};
+use hither_sys::wire::{self, SegmentHeader, SegmentProcess, SegmentThread, SideRecord};
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -318,7 +318,7 @@ impl Fake {
     /// Adds to a communication row.
     pub fn owe(&mut self, thread: u32, other: u32, parity: u32, events: u64) {
         let row = u64::from(thread * 2 + parity) * u64::from(wire::MAX_THREADS);
-        let at = self.engine.segment.layout().comm + (row + u64::from(other)) * 8;
+        let at = self.engine.segment.layout().comm + (row + u64::from(other)) * 16;
         self.put64(at, self.engine.segment.load_u64(at) + events);
         let dirty = self.thread_at(thread)
             + offset_of!(SegmentThread, comm_dirty) as u64
@@ -349,7 +349,7 @@ impl Fake {
         self.put64(entry, 0x7f00_0000_0040);
         self.put32(entry + 8, reads);
         self.put32(entry + 12, writes);
-        let side = arena + 2 * l.cache_entries * 16 + index * 24;
+        let side = arena + 2 * l.cache_entries * 16 + index * size_of::<SideRecord>() as u64;
         self.put32(side, page);
         let list = wire::OTHERS + 2;
         match *others {
