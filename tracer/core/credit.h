@@ -85,10 +85,9 @@ static inline void hi_settle_with(struct hi_local *t, struct hi_line_use own, co
   if (cell) cell->coherence += events;
 }
 
-/* The same of an entry whose line leaves the line cache with all of them: of two threads, the first to leave
- * credits both. */
-static inline void hi_settle(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
-  if (HI_LIKELY(!(s->others | s->z1))) return;
+/* The same with all of them. */
+static __attribute__((noinline)) void hi_settle_shared(struct hi_local *t, const struct hi_entry *e,
+                                                       const struct hi_side *s) {
   struct hi_line_use own = hi_use_of(e, s);
   uint64_t line = e->tag & HI_TAG_LINE;
   struct hi_user_walk users = hi_walk_users(__atomic_load_n(hi_shadow_word(hi_side_page(s), line), __ATOMIC_ACQUIRE));
@@ -100,5 +99,11 @@ static inline void hi_settle(struct hi_local *t, const struct hi_entry *e, const
   for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) hi_settle_with(t, own, s, line, other);
   if (s->z1) hi_settle_with(t, own, s, line, s->z1);
   if (s->z2) hi_settle_with(t, own, s, line, s->z2);
+}
+
+/* An entry's line leaves the line cache: of two threads, the first to leave credits both. Most lines are
+ * shared with none. */
+static inline void hi_settle(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
+  if (HI_UNLIKELY(s->others | s->z1)) hi_settle_shared(t, e, s);
 }
 #endif

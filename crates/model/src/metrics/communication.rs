@@ -87,7 +87,7 @@ pub fn pair_heterogeneity(matrix: &CommMatrix) -> f64 {
 /// ```text
 ///   2 x mean over i of the mean over j != i of max(0, M[i][j] - a[i] a[j])^2 (100 / max M)^2
 /// ```
-/// with a such that sum over j != i of a[i] a[j] is the sum of row i (quasi-independence, Goodman, JASA
+/// with a such that sum over j != i of a\[i\] a\[j\] is the sum of row i (quasi-independence, Goodman, JASA
 /// 1968). A master that shares with all, and threads that got more of the work, leave 0; pairs and
 /// neighbours leave most of it. With fewer than four threads there is always such an a: then it is C_H
 /// between pairs.
