@@ -192,7 +192,7 @@ fn threads_that_share(e: &VerdictInput) -> (Answer, String) {
     match (by_writes.0, all.0) {
         (Answer::No, Answer::No) => all,
         (Answer::Yes, _) if all.0 != Answer::Yes && coherence.comes_again => {
-            (Answer::Yes, by_writes.1 + &writes_reason(e, &coherence))
+            (Answer::Yes, by_writes.1 + &hidden_reason(e, &coherence))
         }
         (_, Answer::Yes) => (Answer::Yes, all.1 + &writes_reason(e, &coherence)),
         (Answer::Unknown, Answer::No | Answer::Unknown) => by_writes,
@@ -229,16 +229,30 @@ fn only_read(
 }
 
 fn writes_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
-    let (events, all) = (
-        coherence.communication.events,
-        e.sharing.communication.events,
-    );
     format!(
-        " Up to {:.1} % of the events find a line that the other has changed (coherence, C_H residual {:.0}); \
+        " Up to {} of the events find a line that the other has changed (coherence, C_H residual {:.0}); \
          the others read copies again (replication).",
-        events as f64 / all.max(1) as f64 * 100.0,
+        coherence_share(e, coherence),
         coherence.communication.heterogeneity_residual,
     )
+}
+
+fn hidden_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+    format!(
+        " That is of the events that find a line which the other has changed (coherence), up to {} of all; what \
+         threads only read or wait for hides them (C_H residual {:.0} of all).",
+        coherence_share(e, coherence),
+        e.sharing.communication.heterogeneity_residual,
+    )
+}
+
+/// `12.9 %`, rounded up where it would be nothing.
+fn coherence_share(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+    let all = e.sharing.communication.events.max(1) as f64;
+    match coherence.communication.events as f64 / all * 100.0 {
+        share if share < 0.05 => "0.1 %".to_owned(),
+        share => format!("{share:.1} %"),
+    }
 }
 
 fn kinds_differ(e: &VerdictInput, coherence: &SharingEvidence) -> String {

@@ -287,7 +287,7 @@ fn both_kinds_of_events_are_asked() {
         (900.0, often, true),
         small,
         "yes",
-        "900 between pairs; it takes 100",
+        "hides them (C_H residual 20 of all)",
     );
     check(
         (250.0, often, true),
