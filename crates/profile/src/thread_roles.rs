@@ -70,10 +70,15 @@ impl Profile {
             return self;
         }
         let count = roles.iter().max().map_or(0, |r| r.at() + 1);
+        let before = self.events_of_bins();
         let alive = roles_alive(&self.slices, &self.threads, &roles, count);
+        self.comm = pairs_of_roles(&self.comm, &roles, |a, b| {
+            let [a, b] = [a, b].map(|t| &self.threads[t.at()]);
+            a.start < b.end && b.start < a.end
+        });
         self.roles = roles;
         self.merge_threads(count);
-        self.merge_pairs(&alive);
+        self.recount_slices(&alive, before);
         self.merge_uses();
         self
     }
@@ -105,16 +110,23 @@ impl Profile {
         self.threads = rows.into_iter().flatten().collect();
     }
 
-    /// Pairs of threads become pairs of roles, and the metrics of slices follow them. Where pairs
+    /// Events by group of slices for which pairs are kept together.
+    fn events_of_bins(&self) -> HashMap<u32, u64> {
+        let factor = self.meta.comm_slices.max(1);
+        let mut events = HashMap::new();
+        for pair in &self.comm {
+            *events.entry(pair.slice.0 / factor).or_default() += pair.events;
+        }
+        events
+    }
+
+    /// The metrics of slices follow the pairs, of which there were `before` between threads. Where pairs
     /// are kept for several slices together, these have the heterogeneity of them all.
-    fn merge_pairs(&mut self, alive: &[u32]) {
+    fn recount_slices(&mut self, alive: &[u32], before: HashMap<u32, u64>) {
         let factor = self.meta.comm_slices.max(1);
         let bin_of = |slice: SliceIx| slice.0 / factor;
-        let mut of_bin: HashMap<u32, (u64, RolePairs)> = HashMap::new();
-        for pair in &self.comm {
-            of_bin.entry(bin_of(pair.slice)).or_default().0 += pair.events;
-        }
-        self.comm = pairs_of_roles(&self.comm, &self.roles);
+        let before = before.into_iter().map(|(bin, n)| (bin, (n, Vec::new())));
+        let mut of_bin: HashMap<u32, (u64, RolePairs)> = before.collect();
         for pair in &self.comm {
             let bin = of_bin.entry(bin_of(pair.slice)).or_default();
             bin.1.push((pair.i.0, pair.j.0, pair.events));
@@ -173,8 +185,13 @@ impl Profile {
 }
 
 /// The communication of roles. An access counts with each thread of a role that has used the line since
-/// the slice began, and should with the role once; see [`events_of_roles`].
-fn pairs_of_roles(pairs: &[PairComm], roles: &[ThreadIx]) -> Vec<PairComm> {
+/// the slice began, and should with the role once; see [`events_of_roles`]. What threads share with those
+/// that had ended before they began is left out, unless it is all that two roles share in a slice.
+fn pairs_of_roles(
+    pairs: &[PairComm],
+    roles: &[ThreadIx],
+    together: impl Fn(ThreadIx, ThreadIx) -> bool,
+) -> Vec<PairComm> {
     let mut rows: Vec<(PairComm, [ThreadIx; 2])> = Vec::with_capacity(pairs.len());
     for pair in pairs {
         let mut threads = [pair.i, pair.j];
@@ -187,10 +204,15 @@ fn pairs_of_roles(pairs: &[PairComm], roles: &[ThreadIx]) -> Vec<PairComm> {
     let key = |p: &PairComm| (p.slice, p.i, p.j);
     rows.sort_by_key(|(pair, _)| key(pair));
     let same = rows.chunk_by(|(a, _), (b, _)| key(a) == key(b));
-    let merged = same.map(|rows| PairComm {
-        events: events_of_roles(rows, |pair| pair.events),
-        coherence: events_of_roles(rows, |pair| pair.coherence),
-        ..rows[0].0
+    let merged = same.map(|all| {
+        let lived = all.iter().filter(|(_, [a, b])| together(*a, *b));
+        let lived: Vec<_> = lived.copied().collect();
+        let rows = if lived.is_empty() { all } else { &lived };
+        PairComm {
+            events: events_of_roles(rows, |pair| pair.events),
+            coherence: events_of_roles(rows, |pair| pair.coherence),
+            ..rows[0].0
+        }
     });
     merged.collect()
 }
