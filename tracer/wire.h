@@ -115,7 +115,7 @@ struct hi_header {
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
   uint64_t off_dirty, off_blocks, off_shadow, off_user_nodes, off_user_counts, off_arenas;
   uint64_t off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used;
-  uint64_t total_size, arena_size;
+  uint64_t total_size, arena_size, left_in_arena;
 };
 
 enum { HI_THREAD_FREE = 0, HI_THREAD_LIVE = 1, HI_THREAD_ENDED = 2 };
@@ -382,6 +382,16 @@ struct hi_side {
   struct hi_line_use before;
 };
 
+/* What a thread had done with a shared line in a slice when the line left its line cache; these lie in
+ * an arena behind the lists, by hash. */
+#define HI_LEFT_LOG2 12u
+struct hi_left_line {
+  uint64_t key; /* the line << 16, low bits of the epoch; 0: none */
+  struct hi_line_use uses;
+  uint32_t page;
+  uint16_t others[2]; /* of the other users two */
+};
+
 #define HI_SIDE_SITE 26u   /* bits of hi_side.line below the code site: the page id */
 #define HI_SIDE_OBJECT 48u /* below the object's id */
 
@@ -471,6 +481,7 @@ _Static_assert(sizeof(struct hi_event) == 64, "event");
 _Static_assert(sizeof(struct hi_page) == 40, "page");
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
+_Static_assert(sizeof(struct hi_left_line) == 24, "left line");
 _Static_assert(sizeof(struct hi_side) == 32, "side record");
 _Static_assert(sizeof(struct hi_user_node) == 16, "user node");
 _Static_assert(HI_MAX_PAGES <= 1u << HI_SIDE_SITE && HI_MAX_SITES <= 1u << (HI_SIDE_OBJECT - HI_SIDE_SITE),

@@ -7,7 +7,7 @@
  * An access owes one event to each other thread that used the line before in this slice (OPT 6.1,
  * Locality and Balance 3.1). Those that did so before the line was entered are in the side record; a
  * thread that joins later writes its index into the side records of those that it finds. */
-#include "credit.h"
+#include "coherence.h"
 #include "burst_record.h"
 #include "line_observation.h"
 #include "eviction_sample.h"
@@ -85,10 +85,10 @@ static inline void count_entry(struct hi_local *t, const struct hi_entry *e, con
   hi_sample_evicted(t, e->tag, n, sample_of(e, s));
 }
 
-/* The same as the line leaves the line cache. */
+/* The same as the line leaves the line cache. Most lines are shared with none. */
 static inline void evict(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   count_entry(t, e, s);
-  hi_settle(t, e, s);
+  if (HI_UNLIKELY(s->others | s->z1)) hi_leave(t, e, s);
 }
 
 static void flush_group(struct hi_local *t, uint32_t group) {
@@ -96,7 +96,8 @@ static void flush_group(struct hi_local *t, uint32_t group) {
   struct hi_side *s = &t->current_side[group * HI_GROUP];
   for (uint32_t i = 0; i < HI_GROUP; i++)
     if (e[i].tag) {
-      evict(t, &e[i], &s[i]);
+      count_entry(t, &e[i], &s[i]);
+      if (HI_UNLIKELY(s[i].others | s[i].z1)) hi_settle(t, &e[i], &s[i]);
       e[i].tag = 0;
     }
 }
@@ -106,6 +107,7 @@ void hi_flush(struct hi_local *t) {
   uint64_t *used = t->shared->used;
   for (uint32_t word = 0; word < sizeof t->shared->used / sizeof *used; word++)
     for (; used[word]; used[word] &= used[word] - 1) flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(used[word]));
+  hi_settle_all_left(t);
   hi_forget_lists(t);
 }
 

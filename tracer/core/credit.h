@@ -75,35 +75,4 @@ static inline struct hi_found_entry hi_count_of(const struct hi_local *t, uint32
   struct hi_side *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
   return (struct hi_found_entry){e, side, tag};
 }
-
-/* Credits the coherence events with a thread that has the line in its line cache too. */
-static inline void hi_settle_with(struct hi_local *t, struct hi_line_use own, const struct hi_side *s, uint64_t line,
-                                  uint32_t other) {
-  struct hi_found_entry f = hi_count_of(t, other, hi_side_page(s), line);
-  uint32_t events = f.entry ? hi_coherence(own, hi_use_of(f.entry, f.side)) : 0;
-  struct hi_comm *cell = events ? hi_cell(t, other) : NULL;
-  if (cell) cell->coherence += events;
-}
-
-/* The same with all of them. */
-static __attribute__((noinline)) void hi_settle_shared(struct hi_local *t, const struct hi_entry *e,
-                                                       const struct hi_side *s) {
-  struct hi_line_use own = hi_use_of(e, s);
-  uint64_t line = e->tag & HI_TAG_LINE;
-  struct hi_user_walk users = hi_walk_users(__atomic_load_n(hi_shadow_word(hi_side_page(s), line), __ATOMIC_ACQUIRE));
-  if (HI_UNLIKELY(e->tag & HI_STALE) && hi_in_slice(t, users.word)) { /* more may have joined than are listed */
-    for (uint32_t other; (other = hi_next_user(&users));)
-      if (other != t->index) hi_settle_with(t, own, s, line, other);
-    return;
-  }
-  for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) hi_settle_with(t, own, s, line, other);
-  if (s->z1) hi_settle_with(t, own, s, line, s->z1);
-  if (s->z2) hi_settle_with(t, own, s, line, s->z2);
-}
-
-/* An entry's line leaves the line cache: of two threads, the first to leave credits both. Most lines are
- * shared with none. */
-static inline void hi_settle(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
-  if (HI_UNLIKELY(s->others | s->z1)) hi_settle_shared(t, e, s);
-}
 #endif

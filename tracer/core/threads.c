@@ -70,6 +70,7 @@ void hi_place_caches(struct hi_local *t, void *memory) {
   t->side[1] = t->side[0] + entries;
   t->cached = (uint64_t *)(t->side[1] + entries);
   t->lists = (uint16_t *)(t->cached + (uint64_t)hi_run.fetch_sets * HI_FETCH_WAYS);
+  t->left = (struct hi_left_line *)((char *)memory + hi_run.header->left_in_arena);
   t->current = t->entries[0];
   t->current_side = t->side[0];
 }
@@ -125,8 +126,7 @@ void hi_thread_end(struct hi_local *t) {
   hi_tick_unlock();
   struct hi_thread *s = t->shared;
   hi_record_end(t);
-  hi_switch(t); /* flushes the old cache if another thread has flipped the base */
-  hi_flush(t);
+  hi_flush(t); /* in the thread's own slice, where others find what they share with it */
   memset(t->cached, 0, (size_t)hi_run.fetch_sets * HI_FETCH_WAYS * sizeof *t->cached);
   hi_publish_instructions(t);
   __atomic_store_n(&s->epoch, 0, __ATOMIC_RELEASE);

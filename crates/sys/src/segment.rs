@@ -164,6 +164,7 @@ impl Segment {
             off_object_used = l.object_used,
             total_size = l.total,
             arena_size = l.arena_size,
+            left_in_arena = l.left,
         );
         for (n, hook) in c.hooks.iter().enumerate() {
             let at = l.hooks + n as u64 * 32;

@@ -33,6 +33,8 @@ pub struct SegmentLayout {
     pub arena_size: u64,
     /// Where in an arena the lists of side records are.
     pub lists: u64,
+    /// Where in an arena the left lines are.
+    pub left: u64,
     pub cache_entries: u64,
 }
 
@@ -50,7 +52,9 @@ impl SegmentLayout {
         let fetch_lines = u64::from(fetch_sets) * u64::from(wire::FETCH_WAYS);
         let entry = size_of::<wire::LineCacheEntry>() + size_of::<wire::SideRecord>();
         let lists = 2 * cache_entries * entry as u64 + fetch_lines * 8;
-        let arena_size = page_up(lists + u64::from(wire::OTHERS) * 2);
+        let left = lists + u64::from(wire::OTHERS) * 2;
+        let arena_size =
+            page_up(left + u64::from(wire::LEFT_LINES) * size_of::<wire::LeftLine>() as u64);
         let mut l = SegmentLayout {
             threads: area(threads * size_of::<wire::SegmentThread>() as u64),
             processes: area(u64::from(wire::MAX_PROCESSES) * 64),
@@ -86,6 +90,7 @@ impl SegmentLayout {
             total: 0,
             arena_size,
             lists,
+            left,
             cache_entries,
         };
         l.total = end;

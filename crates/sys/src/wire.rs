@@ -186,6 +186,7 @@ pub struct SegmentHeader {
     pub off_object_used: u64,
     pub total_size: u64,
     pub arena_size: u64,
+    pub left_in_arena: u64,
 }
 
 #[repr(C)]

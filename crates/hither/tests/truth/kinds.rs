@@ -60,10 +60,16 @@ fn readers() {
     }
 }
 
-/// Where the lines that are shared stay in the line caches.
+/// Also between processes, and where lines are evicted and entered again while others have them.
 #[test]
 fn the_same_as_the_oracle() {
-    for line in ["pairs 8 4 200 512", "pipeline 8 400 512"] {
+    for line in [
+        "pairs 8 4 200 512",
+        "pipeline 8 400 512",
+        "shm fork 4 400",
+        "shm posix 4 400",
+        "stencil2d 128 100",
+    ] {
         let [fast, oracle] = WAYS.map(|way| coherence(&in_one_slice(line, way)));
         assert_within(fast.total(), oracle.total(), 0.05, line);
         let correlation = crate::oracle::correlation(&fast, &oracle);

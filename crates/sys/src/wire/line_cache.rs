@@ -41,6 +41,19 @@ pub struct LineUseCount {
     pub writes: u32,
 }
 
+/// Left lines of a thread.
+pub const LEFT_LINES: u32 = 1 << 12;
+
+/// What a thread had done with a shared line in a slice when the line left its line cache.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LeftLine {
+    pub key: u64,
+    pub uses: LineUseCount,
+    pub page: u32,
+    pub others: [u16; 2],
+}
+
 impl SideRecord {
     /// Page id of the line.
     #[must_use]

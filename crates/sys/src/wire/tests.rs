@@ -59,7 +59,7 @@ fn layout() -> Both {
         off_processes, off_hooks, off_sites, off_events, off_samples, off_observations, off_directory, off_comm,
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
         off_user_nodes, off_user_counts, off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
-        total_size, arena_size, next_object);
+        total_size, arena_size, left_in_arena, next_object);
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
         sample_head, sample_tail, lost_samples, name, comm_dirty, traced_accesses,
@@ -83,6 +83,7 @@ fn layout() -> Both {
     compare!(b, "hi_count", AccessCount: reads, writes);
     compare!(b, "hi_block", PageCountBlock: page, fetches);
     compare!(b, "hi_entry", LineCacheEntry: tag, reads, writes);
+    compare!(b, "hi_left_line", LeftLine: key, uses, page, others);
     compare!(b, "hi_side", SideRecord: line, others, z1, z2, s1, s2, before);
     compare!(b, "hi_record_block", RecordedBlock: offset, stack, moves_stack, length,
         instructions, sites, lengths, accesses, has_stack, ready);
@@ -134,6 +135,7 @@ fn constants(b: &mut Both) {
         ("HI_EVENTS", EVENTS),
         ("HI_SAMPLES", SAMPLES),
         ("HI_OBSERVATIONS", OBSERVATIONS),
+        ("1u << HI_LEFT_LOG2", LEFT_LINES),
         ("HI_SHARED_PERIOD", SHARED_PERIOD),
         ("HI_OBSERVED_LOW", u32::from(OBSERVED_LOW)),
         ("HI_OBSERVED_UPPER", u32::from(OBSERVED_UPPER)),

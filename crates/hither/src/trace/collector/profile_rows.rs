@@ -147,9 +147,7 @@ fn meta(engine: &CollectorEngine, scale: &SamplingScale, end: RunEnd) -> Profile
         end,
         limits: limits(engine, scale, &cost),
         comm_slices: engine.comm.factor(),
-        // Slot 0 is no process. What processes share is not told apart.
-        has_coherence: engine.config.options.sharers.is_none()
-            && engine.segment.next_process() <= 2,
+        has_coherence: engine.config.options.sharers.is_none(),
         page_slices: engine.pages.factor(),
         sampling_error: (engine.config.options.sample)
             .map_or(0.0, |share| engine.slices.sampling_error(share)),
