@@ -5,7 +5,7 @@
 //! and the layout used is the one computed here, never the one in the header.
 use crate::segment_layout::SegmentLayout;
 use crate::wire::{self, SegmentHeader, SegmentHook, SegmentRecord};
-use nix::fcntl::{fallocate, FallocateFlags};
+use nix::fcntl::{fallocate, fcntl, FallocateFlags, FcntlArg, SealFlag};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
 use std::mem::{offset_of, MaybeUninit};
@@ -89,8 +89,12 @@ impl Segment {
             config.fetch_sets,
         );
         let fail = |call| move |errno| SegmentError::Create { call, errno };
-        let file = memfd_create(c"hither", MFdFlags::MFD_CLOEXEC).map_err(fail("memfd_create"))?;
+        let kind = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        let file = memfd_create(c"hither", kind).map_err(fail("memfd_create"))?;
         nix::unistd::ftruncate(&file, layout.total as i64).map_err(fail("ftruncate"))?;
+        // A target that cut the file would have us killed (SIGBUS) where we read it.
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).map_err(fail("F_ADD_SEALS"))?;
         let length = NonZeroUsize::new(layout.total as usize).unwrap_or(NonZeroUsize::MIN);
         let flags = MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -195,6 +199,15 @@ impl Segment {
         }
     }
 
+    /// Whether any page of a range has ever been written; also where the kernel does not say.
+    pub(crate) fn has_data(&self, at: u64, size: u64) -> bool {
+        let next = nix::unistd::lseek(&self.file, at as i64, nix::unistd::Whence::SeekData);
+        match next {
+            Ok(next) => (next as u64) < at.saturating_add(size),
+            Err(errno) => errno != nix::errno::Errno::ENXIO,
+        }
+    }
+
     #[must_use]
     pub fn layout(&self) -> &SegmentLayout {
         &self.layout
@@ -205,7 +218,8 @@ impl Segment {
         let fits = at
             .checked_add(size)
             .is_some_and(|end| end <= self.layout.total);
-        // SAFETY: the sum was just checked to stay inside the mapping.
+        // SAFETY: the sum was just checked to stay inside the mapping. The file under it keeps
+        // its size: it is sealed.
         (fits && at.is_multiple_of(size)).then(|| unsafe { self.base.as_ptr().add(at as usize) })
     }
 
@@ -365,6 +379,37 @@ mod tests {
                 )
             );
         }
+    }
+
+    #[test]
+    fn the_target_cannot_cut_it() {
+        let s = small();
+        let mut options = std::fs::File::options();
+        let file = options.read(true).write(true).open(s.attach_path());
+        let file = file.unwrap();
+        for length in [0, s.layout.total - 4096, s.layout.total + 4096] {
+            let error = file.set_len(length).unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+        }
+        assert_eq!(s.load_u64(0), wire::MAGIC);
+        // Nor seal it so that nobody could write any more.
+        let more = fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_FUTURE_WRITE));
+        assert_eq!(more, Err(nix::errno::Errno::EPERM));
+    }
+
+    #[test]
+    fn what_was_never_written_is_told_without_reading_it() {
+        let s = small();
+        let memory = || nix::sys::stat::fstat(&s.file).unwrap().st_blocks;
+        let size = size_of::<wire::PageCountBlock>() as u64;
+        let far = 100_000;
+        let before = memory();
+        assert!(!s.is_block_written(far));
+        assert_eq!(memory(), before, "looking takes no memory");
+        s.store_u64(s.layout.blocks + u64::from(far) * size, 1);
+        assert!(s.is_block_written(far));
+        assert!(!s.is_block_written(2 * far));
+        assert!(!s.is_block_written(wire::MAX_BLOCKS - 1), "nothing follows");
     }
 
     #[test]

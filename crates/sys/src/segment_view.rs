@@ -216,6 +216,15 @@ impl Segment {
         ))
     }
 
+    /// Whether the target has written to a block of counts, as far as pages tell. Reading one that
+    /// it has not would take memory for it.
+    #[must_use]
+    pub fn is_block_written(&self, block: u32) -> bool {
+        let size = size_of::<wire::PageCountBlock>() as u64;
+        let at = self.slot_offset(self.layout().blocks, block.into(), wire::MAX_BLOCKS, size);
+        self.has_data(at, size)
+    }
+
     /// Eight blocks' dirty flags at once; `first` is a multiple of 8.
     #[must_use]
     pub fn dirty_word(&self, first: u32) -> u64 {

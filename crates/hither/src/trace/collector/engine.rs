@@ -14,7 +14,9 @@ use super::shared_lines::SharedLines;
 use super::slice_timer::SliceTimer;
 use super::slices::SliceRows;
 use super::threads::ThreadTracker;
-use super::unflushed::{credit_sharers, for_each_unflushed, shared_accesses, UnflushedUses};
+use super::unflushed::{
+    arena_owners, credit_sharers, for_each_unflushed, shared_accesses, UnflushedUses,
+};
 use super::{CollectorConfig, LiveStatus};
 use hither_profile::binned::{sort_and_sum, BinnedCounts, CountRow};
 use hither_profile::bursts::BurstWriter;
@@ -420,8 +422,7 @@ impl CollectorEngine {
     /// Flushes for threads that could not do it themselves.
     fn flush_threads(&mut self, slice: u32) {
         let mut rows = Vec::new();
-        for slot in 1..self.segment.next_thread() {
-            let thread = self.segment.thread(slot);
+        for (slot, thread) in arena_owners(&self.segment) {
             for_each_unflushed(&self.segment, &thread, |left| {
                 let counts = [left.reads, left.writes, 0];
                 if let Some((id, count)) = left.object_count() {
@@ -447,8 +448,7 @@ impl CollectorEngine {
     /// Credits the communication of what such threads left of a slice.
     fn credit_unflushed(&mut self, of_slice: impl Fn(u32) -> bool) {
         let mut uses = UnflushedUses::default();
-        for slot in 1..self.segment.next_thread() {
-            let thread = self.segment.thread(slot);
+        for (slot, thread) in arena_owners(&self.segment) {
             if !of_slice(thread.epoch) {
                 continue;
             }

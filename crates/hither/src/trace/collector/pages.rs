@@ -88,6 +88,11 @@ impl PageReader {
             return;
         }
         let at = number as usize;
+        let is_new = self.seen.get(at).is_none_or(Option::is_none);
+        // Owners are small and counts large: forged ones would have us fill memory with zeros.
+        if is_new && !segment.is_block_written(number) {
+            return;
+        }
         if at >= self.seen.len() {
             self.seen.resize_with(at + 1, || None);
         }

@@ -1,6 +1,7 @@
 //! A fake target fills a segment as the tracer would; the profile is checked by arithmetic.
 mod bursts;
 mod fake;
+mod forged;
 mod lines;
 mod names;
 mod sampling;

@@ -3,6 +3,7 @@
 //! An entry's accesses owe communication as `struct hi_side` in wire.h says.
 use hither_profile::PAGE_SIZE;
 use hither_sys::{wire, Segment};
+use std::collections::HashSet;
 
 /// Calls `owe(thread, events)` for what `accesses` to one line owe to `others`, who used it before,
 /// and to those who joined it meanwhile.
@@ -102,6 +103,17 @@ impl UnflushedEntry {
         };
         (id != 0 && self.page != 0 && n > 0 && !self.exact).then_some((id, count))
     }
+}
+
+/// The threads that own an arena, with their slots. Of several that claim the same one, which
+/// only forgery explains, the first: thousands would have us read it thousands of times.
+pub fn arena_owners(segment: &Segment) -> Vec<(u32, wire::SegmentThread)> {
+    let mut claimed = HashSet::new();
+    let all = (1..segment.next_thread()).map(|slot| (slot, segment.thread(slot)));
+    let owners = all.filter(|(_, thread)| thread.owns_arena == 1);
+    owners
+        .filter(|(_, thread)| claimed.insert(thread.arena))
+        .collect()
 }
 
 /// Everything left in the caches of a thread that still owns its arena.
