@@ -1,10 +1,10 @@
 //! One profile for all ranks that `mpirun -np N hither trace -- ./app` starts on a host.
 //!
-//! The first hither to bind a socket in the abstract name space, named after the user,
-//! the job and the output, leads; the others connect, receive the path of the segment,
-//! and become their rank's program, so that mpirun sees that program's own status.
-//! Abstract sockets leave no file behind and are free again when the leader dies,
-//! however it dies.
+//! The first hither to bind a socket named after the job and the output leads; the others
+//! connect, receive the path of the segment, and become their rank's program, so that mpirun
+//! sees that program's own status. The socket is in the folder that the system keeps for the user
+//! alone, where nobody else can take the name; without such a folder it is in the abstract name
+//! space, which leaves no file behind.
 //!
 //!     mpirun --- hither (rank that leads) --- its program
 //!        |          |
@@ -14,18 +14,21 @@
 //!
 //! The collector is split off because launchers kill all ranks, hither among them, as
 //! soon as one fails: then the profile is wanted most.
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
+use nix::fcntl::{Flock, FlockArg};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use nix::unistd::{getuid, Pid};
+use nix::unistd::{access, getuid, AccessFlags, Pid};
 
 use crate::program::child::TICK_INTERVAL;
 use crate::program::mpi::MpiJob;
@@ -45,17 +48,66 @@ pub enum RankRole {
 /// # Errors
 /// When the leader is another user's process or ends before it answers.
 pub fn elect_leader(job: &MpiJob, output: &Path) -> Result<RankRole> {
-    let address = SocketAddr::from_abstract_name(socket_name(job, output))
-        .context("cannot name the socket on which ranks meet")?;
+    let name = socket_name(job, output);
+    let met = match runtime_folder() {
+        Some(folder) => meet_in_folder(&folder, &name),
+        None => meet_in_name_space(&name),
+    };
+    match met.context("cannot make the socket on which ranks meet")? {
+        Met::First(listener, file) => {
+            Ok(RankRole::Lead(RankLeader::new(listener, file, job.local)?))
+        }
+        Met::Leader(stream) => Ok(RankRole::Join(request_attach_path(stream)?)),
+    }
+}
+
+/// Whom a rank finds.
+enum Met {
+    /// Nobody: it listens, at a file if it is one.
+    First(UnixListener, Option<PathBuf>),
+    Leader(UnixStream),
+}
+
+/// The folder that the system keeps for this user and in which nobody else may write.
+fn runtime_folder() -> Option<PathBuf> {
+    let user = getuid();
+    let folder = match user.is_root() {
+        true => PathBuf::from("/run"),
+        false => format!("/run/user/{user}").into(),
+    };
+    let data = folder.symlink_metadata().ok()?;
+    let ours = data.is_dir() && data.uid() == user.as_raw() && data.mode() & 0o022 == 0;
+    (ours && access(&folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok()).then_some(folder)
+}
+
+/// One rank at a time looks and takes the leader's place, also that of one that was killed.
+fn meet_in_folder(folder: &Path, name: &str) -> io::Result<Met> {
+    let turn = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(folder.join("hither-ranks.lock"))?;
+    let _turn = Flock::lock(turn, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
+    let file = folder.join(name);
+    if let Ok(stream) = UnixStream::connect(&file) {
+        return Ok(Met::Leader(stream));
+    }
+    let _ = std::fs::remove_file(&file);
+    Ok(Met::First(UnixListener::bind(&file)?, Some(file)))
+}
+
+fn meet_in_name_space(name: &str) -> io::Result<Met> {
+    let address = SocketAddr::from_abstract_name(name)?;
     loop {
         match UnixListener::bind_addr(&address) {
-            Ok(listener) => return Ok(RankRole::Lead(RankLeader::new(listener, job.local)?)),
+            Ok(listener) => return Ok(Met::First(listener, None)),
             Err(error) if error.kind() == ErrorKind::AddrInUse => {}
-            Err(error) => return Err(error).context("cannot make the socket on which ranks meet"),
+            Err(error) => return Err(error),
         }
         // Refused: that leader has just ended, so lead in its place.
         if let Ok(stream) = UnixStream::connect_addr(&address) {
-            return Ok(RankRole::Join(request_attach_path(stream)?));
+            return Ok(Met::Leader(stream));
         }
     }
 }
@@ -85,6 +137,8 @@ fn request_attach_path(mut stream: UnixStream) -> Result<String> {
 /// The collector's view of the ranks.
 pub struct RankLeader {
     listener: UnixListener,
+    /// What the listener is in the file system, to be removed at the end.
+    file: Option<PathBuf>,
     attach: Option<String>,
     /// A descriptor for each joined rank that still runs.
     running: Vec<OwnedFd>,
@@ -93,12 +147,13 @@ pub struct RankLeader {
 }
 
 impl RankLeader {
-    fn new(listener: UnixListener, ranks: usize) -> Result<Self> {
+    fn new(listener: UnixListener, file: Option<PathBuf>, ranks: usize) -> Result<Self> {
         listener
             .set_nonblocking(true)
             .context("cannot set up the socket on which ranks meet")?;
         Ok(RankLeader {
             listener,
+            file,
             attach: None,
             running: Vec::new(),
             missing: ranks,
@@ -143,6 +198,9 @@ impl RankLeader {
                 Ok(_) | Err(nix::errno::Errno::EINTR) => {}
                 Err(error) => return Err(error).context("cannot wait for the ranks"),
             }
+        }
+        if let Some(file) = self.file.take() {
+            let _ = std::fs::remove_file(file);
         }
         Ok(())
     }
@@ -213,6 +271,25 @@ mod tests {
         // The joined "rank" is this very process, which still runs; the own one ended.
         assert!(leader.serve_ranks());
         assert_eq!(leader.running.len(), 1);
+    }
+
+    /// In a folder as in the name space, whichever is used here.
+    #[test]
+    fn one_leads_until_it_is_gone() {
+        let folder = tempfile::tempdir().expect("folder");
+        let space = format!("hither-test-{}", std::process::id());
+        let ways: [&dyn Fn() -> io::Result<Met>; 2] =
+            [&|| meet_in_folder(folder.path(), "ranks"), &|| {
+                meet_in_name_space(&space)
+            }];
+        for way in ways {
+            let Met::First(leader, _) = way().expect("meet") else {
+                panic!("nobody is there");
+            };
+            assert!(matches!(way().expect("meet"), Met::Leader(_)));
+            drop(leader);
+            assert!(matches!(way().expect("meet"), Met::First(..)));
+        }
     }
 
     #[test]
