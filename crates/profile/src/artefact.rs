@@ -1,9 +1,8 @@
 //! Reading and writing what is kept as one JSON file: a placement, a prediction. A reader sees
 //! the whole file or none: it is written under another name beside the target and renamed.
+use crate::files::{check_output_path, open_regular_file, OutputPlace};
 use serde::de::DeserializeOwned;
-use std::fs::{File, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Largest file read: a placement takes some 15 bytes for each run of pages.
@@ -135,16 +134,16 @@ pub(crate) fn read<T: JsonArtefact>(path: &Path) -> Result<T, ArtefactError> {
 
 /// All of a file; inside, why it cannot be an artefact.
 fn read_bounded(path: &Path) -> Result<Result<Vec<u8>, String>, ArtefactError> {
-    // A pipe would make us wait for ever.
-    match path.metadata() {
-        Ok(data) if data.is_file() => {}
-        Ok(_) => return Ok(Err("it is not a file".to_owned())),
+    let file = match open_regular_file(path) {
+        Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Ok(Err("it does not exist".to_owned()));
         }
+        Err(_) if path.metadata().is_ok_and(|data| !data.is_file()) => {
+            return Ok(Err("it is not a file".to_owned()));
+        }
         Err(e) => return Err(io_error("read", path)(e)),
-    }
-    let file = File::open(path).map_err(io_error("read", path))?;
+    };
     let mut text = Vec::new();
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut text)
@@ -161,20 +160,9 @@ pub(crate) fn write<T: JsonArtefact>(artefact: &T, path: &Path) -> Result<u64, A
     let text = artefact
         .to_json()
         .map_err(|e| io_error("write", path)(e.into()))?;
-    let parent = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".hither-")
-        .permissions(Permissions::from_mode(0o664))
-        .tempfile_in(parent)
-        .map_err(io_error("make a file in", parent))?;
-    file.write_all(&text)
-        .and_then(|()| file.as_file().sync_all())
+    OutputPlace::new(&target)
+        .and_then(|place| place.replace(&text))
         .map_err(io_error("write", path))?;
-    file.persist(&target)
-        .map_err(|e| io_error("write", path)(e.error))?;
     Ok(text.len() as u64)
 }
 
@@ -185,6 +173,7 @@ pub(crate) fn destination<T: JsonArtefact>(path: &Path) -> Result<PathBuf, Artef
         noun: T::NOUN,
         why,
     };
+    check_output_path(path).map_err(io_error("write", path))?;
     if path.symlink_metadata().is_err() {
         return Ok(path.to_owned());
     }

@@ -3,6 +3,7 @@ pub mod affinity;
 pub mod bpf;
 pub mod burst_segment;
 pub mod faults;
+pub mod file_rights;
 pub mod freed_memory;
 mod ids;
 pub mod inject;

@@ -4,7 +4,6 @@ mod profile_destination;
 mod render;
 mod top;
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +13,6 @@ use hither_profile::{NodeIx, WriteOutcome};
 
 pub use args::Args;
 
-use super::output::is_stdout;
 use super::print_stderr;
 use super::run::output;
 use crate::app::auto::incremental_mapper::IncrementalMapper;
@@ -22,6 +20,7 @@ use crate::auto;
 use crate::auto::event_log::LiveView;
 use crate::auto::outcome::AutoOutcome;
 use crate::auto::request::{AutoRequest, CpuNodeMap, DetectionMechanism, PlacementScope};
+use crate::follow::procfs;
 use crate::program::{child, target};
 use crate::trace::launch::already_traced;
 use hither_model::topology::{
@@ -52,7 +51,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         .as_deref()
         .map(output::destination)
         .transpose()?;
-    let journal = open_event_log(args.json_lines.as_deref())?;
+    let journal = args
+        .json_lines
+        .as_deref()
+        .map(output::open_stream)
+        .transpose()?;
     let program = target.as_ref().map(|target| target.name.clone());
     let program = program
         .or_else(|| args.pid.and_then(program_of))
@@ -63,6 +66,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     if let Some(keep) = &mut keep {
         keep.with_source = !args.no_source;
+        keep.redact = args.redact;
+        keep.rights = args.pid.and_then(procfs::file_rights);
     }
     let selected = select_machine(None, &restrictions(args.pid))?;
     let machine = cpu_node_map(&selected)?;
@@ -113,14 +118,6 @@ fn restrictions(pid: Option<i32>) -> MachineRestrictions {
         pus: (!units.is_empty()).then(|| PuList::from_numbers(units)),
         ..MachineRestrictions::default()
     }
-}
-
-fn open_event_log(path: Option<&Path>) -> Result<Option<File>> {
-    let file = path.map(|path| match is_stdout(path) {
-        true => output::stdout(),
-        false => File::create(path).with_context(|| format!("cannot write {}", path.display())),
-    });
-    file.transpose()
 }
 
 type RedirectedStreams = [Option<OwnedFd>; 2];

@@ -1,12 +1,12 @@
 //! `hither check`: does a profile keep within limits? A gate for scripts and CI.
+use super::printed::print;
 use super::report::on::ReportMachineArgs;
 use super::style::{self, strip_control_characters};
 use crate::app::check::{check, CheckCondition, CheckOptions, CheckOutcome};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use hither_model::metrics::figures::SHARE_SPREAD;
 use hither_profile::FindingKind;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -111,13 +111,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     } else {
         text(&outcome, args)
     };
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match written {
-        // The status is what counts, and `| head -1` is no reason for another.
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {}
-        result => result.context("cannot write what was found")?,
-    }
+    // The status is what counts, and `| head -1` is no reason for another.
+    print(&text)?;
     Ok(match outcome.holds {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(BROKEN),

@@ -1,10 +1,11 @@
 //! `hither doctor`: what this machine and user may do.
+use super::printed::print;
 use super::style::strip_control_characters;
 use crate::doctor::{run_checks, CheckState, CheckedVerb, DoctorCheck};
 use anyhow::Result;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -52,7 +53,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let set = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         list(&checks, io::stdout().is_terminal() && !set)
     };
-    io::stdout().write_all(text.as_bytes())?;
+    print(&text)?;
     Ok(ExitCode::from(u8::from(!traces)))
 }
 

@@ -13,6 +13,7 @@ use hither_profile::{read_placement, Placement};
 
 pub use args::Args;
 
+use super::printed::print;
 use super::progress::Counters;
 use super::style::TerminalStyle;
 use crate::app::best;
@@ -26,7 +27,7 @@ use output::PlacementOutput;
 /// One sentence when something cannot be read, placed or written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.list {
-        output::print(&render::list(TerminalStyle::of_stdout()))?;
+        print(&render::list(TerminalStyle::of_stdout()))?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(placement) = stored_placement(args)? {
@@ -86,21 +87,19 @@ fn finish(
         PlacementOutput::Placement(path) => {
             output::write(placement, path)?;
             if args.json {
-                return output::print(&json()?);
+                return print(&json()?);
             }
             let style = TerminalStyle::of_stdout();
             let mut text = render::summary(placement, solution, style);
             if let Some(solution) = explained {
                 text += &render_explain::render(solution, style);
             }
-            output::print(&(text + &render::next(placement, path)))
+            print(&(text + &render::next(placement, path)))
         }
-        PlacementOutput::PlacementPrinted => {
-            output::print(&hither_profile::placement_text(placement)?)
-        }
+        PlacementOutput::PlacementPrinted => print(&hither_profile::placement_text(placement)?),
         PlacementOutput::Other(path) => output::write_text(&format(placement, &args.format)?, path),
-        PlacementOutput::Print if args.json => output::print(&json()?),
-        PlacementOutput::Print => output::print(&format(placement, &args.format)?),
+        PlacementOutput::Print if args.json => print(&json()?),
+        PlacementOutput::Print => print(&format(placement, &args.format)?),
     }
 }
 

@@ -7,6 +7,7 @@ mod machine_args;
 mod man;
 mod map;
 mod output;
+mod printed;
 mod progress;
 mod render_compare;
 mod render_comparison;
@@ -25,13 +26,13 @@ mod topo;
 mod trace;
 mod units;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::program::target::TargetError;
+use printed::{error_sentence, print_stderr};
 
 /// Exit status for bad input and for whatever else hither could not do.
 const FAILED: u8 = 2;
@@ -88,8 +89,7 @@ pub fn main() -> ExitCode {
     let cli = match CommandLine::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
-            // A closed pipe is not an error.
-            let _ = usage.print();
+            printed::print_usage(&usage);
             return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(FAILED));
         }
     };
@@ -97,19 +97,10 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            print_stderr(&format!("{error:#}"));
+            print_stderr(&error_sentence(&error));
             ExitCode::from(exit_code(&error))
         }
     }
-}
-
-/// One line on stderr, which may be closed. It may hold names of programs, files and threads.
-fn print_stderr(line: &str) {
-    let _ = writeln!(
-        std::io::stderr(),
-        "hither: {}",
-        style::strip_control_characters(line)
-    );
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {

@@ -1,11 +1,11 @@
 //! Where a profile or a page goes, checked before the work rather than after.
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
 use nix::unistd::{access, AccessFlags};
 
-use hither_profile::check_destination;
+use hither_profile::{check_destination, check_output_path, open_regular_file, OutputPlace};
 
 const SUFFIX: &str = ".hither";
 
@@ -87,6 +87,7 @@ pub fn page_path(name: Option<&Path>, profile: &Path) -> Result<PathBuf> {
         let parent = parent.display();
         bail!("cannot write {shown}: there is no folder {parent}; make it, or choose another place with -o");
     }
+    check_output_path(&path).with_context(|| format!("cannot write {shown}"))?;
     if path.symlink_metadata().is_ok() && !is_page(&path) {
         bail!("{shown} exists and is no page of hither; it was left as it is: choose another name with -o, or move it away");
     }
@@ -95,7 +96,7 @@ pub fn page_path(name: Option<&Path>, profile: &Path) -> Result<PathBuf> {
 
 fn is_page(path: &Path) -> bool {
     let mut head = Vec::new();
-    let file = std::fs::File::open(path).ok().filter(|_| path.is_file());
+    let file = open_regular_file(path).ok();
     let read = file.and_then(|file| file.take(1024).read_to_end(&mut head).ok());
     read.is_some() && String::from_utf8_lossy(&head).contains(PAGE_MARK)
 }
@@ -105,23 +106,13 @@ fn is_page(path: &Path) -> bool {
 /// # Errors
 /// When there is no room, or the folder may not be written to.
 pub fn write_page(html: &str, path: &Path) -> Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.part", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create_new(&beside)?;
-        file.write_all(html.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&beside, path)
-    };
-    write()
-        .inspect_err(|_| drop(std::fs::remove_file(&beside)))
-        .with_context(|| {
-            format!(
-                "cannot write {}; choose another place with -o",
-                path.display()
-            )
-        })
+    let written = OutputPlace::new(path).and_then(|place| place.replace(html.as_bytes()));
+    written.with_context(|| {
+        format!(
+            "cannot write {}; choose another place with -o",
+            path.display()
+        )
+    })
 }
 
 #[cfg(test)]

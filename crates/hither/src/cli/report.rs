@@ -3,9 +3,12 @@
 pub mod on;
 pub mod report_view;
 
+use super::printed::{print, print_as_is};
 use super::style::{self, TerminalStyle};
 use super::{output, render_findings};
-use crate::app::assessment::{figures, join_thread, prediction, Assessment, AssessmentInput};
+use crate::app::assessment::{
+    figures, join_thread, prediction, Assessment, AssessmentInput, AssessmentOptions,
+};
 use crate::report::build::compare::compare_profiles;
 use crate::report::build::safe_text::plain_text;
 use crate::report::build::source_quotes::SourceQuotes;
@@ -16,7 +19,6 @@ use crate::report::{self, build};
 use anyhow::{Context, Result};
 use hither_model::metrics::figures::SHARE_SPREAD;
 use hither_profile::{Finding, PlacementComparison};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -61,8 +63,21 @@ pub struct Args {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     top: usize,
 
+    /// Say nothing of the program's arguments, of folders, of the host's name and of source lines
+    #[arg(long)]
+    redact: bool,
+
     #[command(flatten)]
     on: on::ReportMachineArgs,
+}
+
+impl Args {
+    fn options(&self) -> AssessmentOptions {
+        AssessmentOptions {
+            redact: self.redact,
+            ..self.on.options()
+        }
+    }
 }
 
 /// Reads, computes, writes.
@@ -80,7 +95,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let html = html.context("cannot put the page together")?;
     let size = super::units::show_bytes(html.len() as u64);
     if output::is_stdout(&path) {
-        print(&html)?;
+        print_as_is(&html)?;
         super::print_stderr(&format!("page: standard output ({size})"));
     } else {
         output::write_page(&html, &path)?;
@@ -90,15 +105,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.context("cannot write the report")
-}
-
 /// What is printed in place of a page.
 fn text(args: &Args) -> Result<String> {
-    let given = AssessmentInput::read(&args.profile, &args.on.options())?;
+    let given = AssessmentInput::read(&args.profile, &args.options())?;
     let predictions = prediction::read(&given, args.prediction.as_deref(), &super::print_stderr)?;
     let mut judged = given.assess();
     prediction::gain(&mut judged.verdict, &given, &predictions);
@@ -166,7 +175,7 @@ fn comparison(
 
 /// The page, and what to type after reading it.
 fn page(args: &Args) -> Result<(ReportPage, String)> {
-    let given = AssessmentInput::read(&args.profile, &args.on.options())?;
+    let given = AssessmentInput::read(&args.profile, &args.options())?;
     let predictions = prediction::read(&given, args.prediction.as_deref(), &super::print_stderr)?;
     // Two things that take long with many pages and do not need one another.
     let (mut judged, mut structures) = std::thread::scope(|scope| {

@@ -10,6 +10,7 @@ use anyhow::{bail, Result};
 
 pub use args::Args;
 
+use super::printed::print;
 use super::{print_stderr, style::TerminalStyle};
 use crate::app::run::RunPlan;
 use crate::program::{child, target};
@@ -60,11 +61,4 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         output.write(&outcome)?;
     }
     Ok(ExitCode::from(status))
-}
-
-/// On stdout, where no program writes; a closed pipe is not an error.
-fn print(text: &str) -> Result<()> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
 }

@@ -4,15 +4,15 @@ mod forecast_destination;
 pub mod render;
 mod render_by;
 
-use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use hither_profile::{Prediction, PREDICTION_FORMAT};
 
 pub use args::Args;
 
 use super::output::is_stdout;
+use super::printed::print;
 use super::progress::Counters;
 use super::style::TerminalStyle;
 use crate::app::study::sim_machine::{self, SimMachine};
@@ -87,11 +87,4 @@ fn breakdown_tables(args: &Args) -> Vec<BreakdownTable> {
         new
     });
     tables
-}
-
-/// A closed pipe is not an error.
-fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.context("cannot write the prediction")
 }

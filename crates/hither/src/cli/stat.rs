@@ -1,10 +1,10 @@
 //! `hither stat`: what a profile says, for people and for programs.
+use super::printed::print;
 use super::style::{shell_line, TerminalStyle};
 use super::{render_compare, render_report, render_sites, render_slices};
 use crate::app::assessment::setup::{setup, MAX_NODES};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use hither_model::metrics::{MetricsReport, PageSize};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -64,15 +64,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         None => None,
     };
     let text = text(&report, other.as_ref(), args, TerminalStyle::of_stdout())?;
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader has seen enough: `hither stat app.hither | head`.
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        result => {
-            result.context("cannot write the report")?;
-            Ok(ExitCode::SUCCESS)
-        }
-    }
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn load(path: &Path, args: &Args) -> Result<MetricsReport> {

@@ -1,10 +1,10 @@
 //! `hither topo`: what a machine looks like to hither, and which machines it knows by name.
 use super::machine_args::MachineArgs;
+use super::printed::print;
 use super::render_topo;
 use super::style::TerminalStyle;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use hither_model::topology::{self, CpuKindSelection};
-use std::io::Write;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -55,9 +55,7 @@ pub struct Args {
 /// One sentence when there is no such machine, or nothing of it may be used.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let text = text(args, TerminalStyle::of_stdout())?;
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.context("cannot write the topology")?;
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -88,6 +88,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if !args.no_source {
         keep_source_text(&mut collected.profile);
     }
+    collected.profile.hide_load_addresses();
+    if args.redact {
+        collected.profile.redact();
+    }
     write_profile(collected, &folder, args.quiet)?;
     Ok(ExitCode::from(status))
 }
@@ -114,6 +118,7 @@ fn trace_one(
     let pid = Pid::from_raw(i32::try_from(child.id()).context("the program's process id")?);
     let end = child::wait_for_child(pid, &signals, || progress.show(|| running.live()));
     progress.end();
+    signals.let_go();
     let end = end?;
     let status = child::exit_status(&end);
     let collected = running.finish(end, &mut ProgramSymbols::new());

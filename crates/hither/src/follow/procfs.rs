@@ -1,6 +1,7 @@
 //! What /proc says of a thread: its name, where it ran last, where it may run.
 use crate::program::mpi;
 use hither_sys::affinity::CpuMask;
+use hither_sys::file_rights::FileRights;
 use hither_sys::{Cpu, Pid, Tid};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -89,6 +90,21 @@ pub fn is_kernel_thread(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let flags = stat_field(&stat, 9).and_then(|flags| flags.parse::<u64>().ok());
     flags.is_some_and(|flags| flags & PF_KTHREAD != 0)
+}
+
+/// What a process may do with files; `None` when it is gone.
+#[must_use]
+pub fn file_rights(pid: Pid) -> Option<FileRights> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    // Real, effective, saved, of the file system.
+    let last = |name| line(name)?.split_whitespace().nth(3)?.parse().ok();
+    let groups = line("Groups:")?.split_whitespace();
+    Some(FileRights {
+        user: last("Uid:")?,
+        group: last("Gid:")?,
+        groups: groups.filter_map(|group| group.parse().ok()).collect(),
+    })
 }
 
 /// A field of a stat file, counted from 1 as proc(5) does, behind the name, which may hold

@@ -23,6 +23,9 @@ const HELD_SIGNALS: [Signal; 6] = [
     Signal::SIGUSR1,
     Signal::SIGUSR2,
 ];
+/// How long after the program's end signals are still meant for it, which has left it to us to
+/// write the profile: launchers and Ctrl-C may send several.
+const AFTERWARDS: Duration = Duration::from_secs(2);
 /// How often `tick` runs at least.
 pub const TICK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -34,8 +37,8 @@ pub struct HeldSignals {
 }
 
 impl HeldSignals {
-    /// Holds the signals back from now on, for good: the profile is still to be written
-    /// after the target has ended.
+    /// Holds the signals back from now on, also for a while after the target has ended, see
+    /// [`HeldSignals::let_go`].
     ///
     /// # Errors
     /// When the kernel gives no signalfd.
@@ -53,6 +56,26 @@ impl HeldSignals {
     #[must_use]
     pub fn before(&self) -> SigSet {
         self.before
+    }
+
+    /// The program has ended and the profile is still to be written. From a while after now on
+    /// signals end this process as any other, should that take long.
+    pub fn let_go(self) {
+        let watch = move || {
+            std::thread::sleep(AFTERWARDS);
+            while let Ok(Some(_)) = self.fd.read_signal() {}
+            let held: SigSet = HELD_SIGNALS.into_iter().collect();
+            // This thread is the one that takes them.
+            if held.thread_unblock().is_ok() {
+                loop {
+                    std::thread::park();
+                }
+            }
+        };
+        // Without a thread they are held to the end.
+        let _ = std::thread::Builder::new()
+            .name("hither-signals".to_owned())
+            .spawn(watch);
     }
 
     /// Hands to `child` what was sent to us alone. A signal from the terminal has

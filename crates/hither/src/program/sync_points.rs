@@ -1,12 +1,12 @@
 //! Functions where threads wait for one another, and where they are in a file. The tracer
 //! counts calls of them (`tracer/dynamorio/functions.c`), and so does `run` to follow
 //! the progress of an untraced run: OPT 6.4.
+use hither_profile::open_regular_file;
 use hither_sys::wire;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, ReadCache};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Names of the kinds, in the order of [`hither_profile::Slice::sync`].
@@ -65,14 +65,7 @@ pub struct SyncPoints {
 /// Reads the points that `path` defines and the functions that it imports. `program`: it
 /// is what was executed, not a library. `None` if it cannot be read or is no 64-bit ELF file.
 pub fn read_sync_points(path: &Path, program: bool) -> Option<SyncPoints> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
-        .open(path)
-        .ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let file = open_regular_file(path).ok()?;
     let cache = ReadCache::new(file);
     let elf: ElfFile64<Endianness, &ReadCache<File>> = ElfFile64::parse(&cache).ok()?;
     let endian = elf.endian();

@@ -138,7 +138,7 @@ fn from_xml_file(path: &Path) -> Result<Topology, TopologyError> {
         source,
     };
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(read)?;
+    let file = hither_profile::open_regular_file(path).map_err(read)?;
     // One byte more than allowed tells a long file from one that just fits.
     let mut limited = std::io::Read::take(file, MAX_XML_BYTES + 1);
     match std::io::Read::read_to_string(&mut limited, &mut text) {

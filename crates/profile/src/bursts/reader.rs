@@ -8,13 +8,14 @@ use super::framing::{
     MAX_PLACES, MAX_WINDOWS, PIECE, PIECE_HEAD, PLACES, VERSION, WAITED,
 };
 use super::{BurstAccess, BurstPiece, BurstWindow, NamedPages};
+use crate::files::open_regular_file;
 use crate::ids::{PageNo, ProcessIx, RegionIx, ThreadIx};
 use crate::io::ProfileError;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where the code of a piece is.
 #[derive(Clone, Copy)]
@@ -55,11 +56,15 @@ impl BurstTrace {
     /// If the file cannot be read, or is not one of bursts, or from a newer hither.
     pub fn open(dir: &Path) -> Result<Option<BurstTrace>, ProfileError> {
         let path = dir.join(BURSTS_FILE);
-        let file = match crate::io::open_regular_file(&path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(ProfileError::io("read", path)(e)),
-        };
+        match open_regular_file(&path) {
+            Ok(file) => BurstTrace::of_file(file, path).map(Some),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(ProfileError::io("read", path)(e)),
+        }
+    }
+
+    /// As [`BurstTrace::open`]; `path` is what messages call the file.
+    pub(crate) fn of_file(file: File, path: PathBuf) -> Result<BurstTrace, ProfileError> {
         let mut found = BurstScan::default();
         let mut source = FrameReader::new(&file);
         let version = source.version().map_err(ProfileError::io("read", &path))?;
@@ -90,7 +95,7 @@ impl BurstTrace {
                 path.display()
             )
         });
-        Ok(Some(found.finish(file, broken)))
+        Ok(found.finish(file, broken))
     }
 
     /// The windows in order of time, without those that hold nothing.

@@ -2,28 +2,28 @@
 use super::columns::TableRow;
 use super::encode::encode_table;
 use super::profile_json::{ProfileJson, TableInfo};
+use super::staging::StagingFolder;
 use super::write::{visit_tables, TableVisitor, JSON_RESERVE};
 use crate::bursts::{BurstTrace, BURSTS_FILE as BURSTS};
 use crate::meta::BurstInfo;
 use crate::Profile;
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
 
 /// Files take whole blocks; so does the folder.
 const FS_BLOCK_SIZE: u64 = 4096;
 
 /// Gives up the end of the bursts in a folder, as much as the rest of the profile needs.
-pub(super) fn trim_bursts(profile: &mut Profile, folder: &Path) {
-    let path = folder.join(BURSTS);
-    let had = path.metadata().map_or(0, |file| file.len());
+pub(super) fn trim_bursts(profile: &mut Profile, folder: &StagingFolder) {
+    let had = folder.size_of(BURSTS);
     let left = had.saturating_sub(bytes_needed(profile));
-    let file = OpenOptions::new().write(true).open(&path);
-    let cut = file.and_then(|file| file.set_len(left));
+    let cut = folder.open(BURSTS).and_then(|file| {
+        file.set_len(left)?;
+        Ok(file)
+    });
     let bursts = cut
         .ok()
-        .and_then(|()| BurstTrace::open(folder).ok().flatten());
+        .and_then(|file| BurstTrace::of_file(file, BURSTS.into()).ok());
     let Some(bursts) = bursts.filter(|bursts| bursts.accesses() > 0) else {
         return drop_bursts(profile, folder);
     };
@@ -40,8 +40,8 @@ pub(super) fn trim_bursts(profile: &mut Profile, folder: &Path) {
 }
 
 /// Gives up all of them.
-pub(super) fn drop_bursts(profile: &mut Profile, folder: &Path) {
-    if fs::remove_file(folder.join(BURSTS)).is_err() {
+pub(super) fn drop_bursts(profile: &mut Profile, folder: &StagingFolder) {
+    if folder.remove(BURSTS).is_err() {
         return;
     }
     profile.meta.bursts = None;

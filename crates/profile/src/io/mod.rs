@@ -6,7 +6,7 @@
 //!            \                                 /
 //!             encode.rs (rows -> file)   decode.rs (file -> rows, trusting nothing)
 //!                 |                          |
-//!             write.rs (folder)          read.rs (folder, cross references)
+//!    staging.rs, write.rs (folder)       read.rs (folder, cross references)
 //! ```
 mod cell;
 mod columns;
@@ -16,10 +16,11 @@ mod encode;
 mod error;
 mod profile_json;
 mod read;
+mod staging;
 mod write;
 
 pub use error::ProfileError;
-pub(crate) use read::open_regular_file;
 pub use read::{read, read_meta};
-pub(crate) use write::StagingFolder;
-pub use write::{check_destination, write, write_with_bursts, WriteOutcome};
+pub use staging::check_destination;
+pub(crate) use staging::StagingFolder;
+pub use write::{write, write_with_bursts, WriteOutcome};

@@ -5,10 +5,10 @@ use super::columns::{referenced_tables, TableRow};
 use super::decode::{decode_table, RowCounts};
 use super::error::ProfileError;
 use super::profile_json::{ProfileJson, PROFILE_JSON};
+use crate::files::open_regular_file;
 use crate::meta::{ProfileMeta, FORMAT_VERSION};
 use crate::Profile;
 use serde::Deserialize;
-use std::fs::File;
 use std::io::{self, Read};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
@@ -117,14 +117,6 @@ impl ProfileFolderReader<'_> {
             },
         )
     }
-}
-
-/// Opens a regular file; a pipe in its place would make us wait for ever.
-pub(crate) fn open_regular_file(path: &Path) -> io::Result<File> {
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    File::open(path)
 }
 
 /// Reads and checks `profile.json`.

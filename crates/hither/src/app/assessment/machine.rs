@@ -90,7 +90,11 @@ fn title(profile: &Profile, name: Option<&str>) -> String {
     });
     match (known, name) {
         (Some(machine), _) => machine.title,
-        (None, Some(name)) => plain_text(name),
+        (None, Some(name)) => {
+            // Of a file, what it is called: where it lies says nothing of the machine.
+            let file = Path::new(name).file_name().filter(|_| name.contains('/'));
+            plain_text(&file.map_or(name.into(), |file| file.to_string_lossy()))
+        }
         (None, None) => plain_text(&profile.meta.machine.cpu),
     }
 }

@@ -29,6 +29,8 @@ pub struct AssessmentOptions {
     pub nodes: Option<u16>,
     /// `None` for the machine of the placement, or the traced one.
     pub topology: Option<String>,
+    /// Nothing shown says what [`Profile::redact`] takes out.
+    pub redact: bool,
 }
 
 impl AssessmentOptions {
@@ -41,7 +43,11 @@ impl AssessmentOptions {
 
 /// What the user gave, read.
 pub struct AssessmentInput {
+    /// Where the profile is, and what to call it.
+    pub folder: PathBuf,
     pub file: PathBuf,
+    /// The host's name, which is not shown.
+    redacted: Option<String>,
     pub profile: Profile,
     pub placement: Option<(PathBuf, Placement)>,
     pub machine: machine::ReportMachine,
@@ -54,11 +60,18 @@ impl AssessmentInput {
     /// # Errors
     /// One sentence when something cannot be read, or the placement is for something else.
     pub fn read(file: &Path, options: &AssessmentOptions) -> Result<Self> {
-        let profile = hither_profile::read(file)?.by_roles();
+        let mut profile = hither_profile::read(file)?.by_roles();
+        let redacted = options
+            .redact
+            .then(|| profile.meta.machine.hostname.clone());
+        if options.redact {
+            profile.redact();
+        }
         let placement = match &options.placement {
             Some(file) => {
                 let placement = hither_profile::read_placement(file)?;
-                Some((file.clone(), placement.by_roles(&profile.roles)))
+                let shown = shown_path(file, options.redact);
+                Some((shown, placement.by_roles(&profile.roles)))
             }
             None => None,
         };
@@ -71,12 +84,18 @@ impl AssessmentInput {
             counted_on,
             PageSize::K4,
         )?;
+        let mut named = options.machine();
+        for word in named.iter_mut().filter(|_| options.redact) {
+            *word = shown_path(Path::new(word), true).display().to_string();
+        }
         Ok(AssessmentInput {
-            file: file.to_owned(),
+            folder: file.to_owned(),
+            file: shown_path(file, options.redact),
+            redacted,
             profile,
             placement,
             machine,
-            named: options.machine(),
+            named,
             setup,
         })
     }
@@ -105,7 +124,11 @@ impl AssessmentInput {
     /// # Errors
     /// One sentence when it cannot be read.
     pub fn load_other(&self, file: &Path) -> Result<ComparisonSide> {
-        let profile = hither_profile::read(file)?.by_roles();
+        let mut profile = hither_profile::read(file)?.by_roles();
+        if self.redacted.is_some() {
+            profile.redact();
+        }
+        let file = &shown_path(file, self.redacted.is_some());
         if profile.meta.is_online() != self.profile.meta.is_online() {
             bail!("one of {} and {} was traced and the other observed by hither auto, so their counts mean different things; compare two of a kind", file.display(), self.file.display());
         }
@@ -113,6 +136,12 @@ impl AssessmentInput {
         let judged = Assessment::assess_profile(&profile, commands, None, self.setup.clone());
         Ok(side(&profile, file, &judged))
     }
+}
+
+/// A path, or just its last part.
+fn shown_path(path: &Path, redact: bool) -> PathBuf {
+    let name = path.file_name().filter(|_| redact);
+    name.map_or_else(|| path.to_owned(), PathBuf::from)
 }
 
 /// What was found.

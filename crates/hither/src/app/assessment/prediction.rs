@@ -16,7 +16,7 @@ pub fn read(
     file: Option<&Path>,
     warn: &dyn Fn(&str),
 ) -> Result<Vec<PlacementComparison>> {
-    let kept = given.file.join(PREDICTION_JSON);
+    let kept = given.folder.join(PREDICTION_JSON);
     let started = given.profile.meta.started_unix;
     let ours = |forecast: &PlacementComparison| {
         forecast.started_unix == started && forecast.source.command == given.profile.meta.command
@@ -32,7 +32,14 @@ pub fn read(
             }
         },
     };
-    let found: Vec<PlacementComparison> = found.into_iter().filter(ours).map(shown).collect();
+    let redacted = |mut forecast: PlacementComparison| {
+        if let Some(host) = &given.redacted {
+            forecast.redact(host);
+        }
+        forecast
+    };
+    let found = found.into_iter().map(redacted).filter(ours).map(shown);
+    let found: Vec<PlacementComparison> = found.collect();
     if let Some(file) = file.filter(|_| found.is_empty()) {
         bail!(
             "{} is about other runs than {}; give a prediction that `hither sim {}` made",

@@ -1,11 +1,10 @@
 //! The end of the run: what was kept -> the tables of a [`Profile`].
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io::Read;
 
 use hither_profile::{
-    OnlineInfo, PageFirstTouch, PageMove, PageNo, PageUse, PairComm, ProcessIx, Profile,
-    ProfileMeta, Region, RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove, TraceCost,
+    open_regular_file, OnlineInfo, PageFirstTouch, PageMove, PageNo, PageUse, PairComm, ProcessIx,
+    Profile, ProfileMeta, Region, RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove, TraceCost,
     TraceOptions, FORMAT_VERSION,
 };
 
@@ -287,7 +286,7 @@ fn build_region(process: ProcessIx, area: &MappedArea) -> Region {
 /// Whether an ELF file is an executable with addresses of its own (ET_EXEC).
 fn is_fixed(file: &str) -> bool {
     let mut head = [0; 18];
-    let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
+    let read = open_regular_file(file.as_ref()).and_then(|mut file| file.read_exact(&mut head));
     read.is_ok() && head[..4] == *b"\x7fELF" && head[16..18] == [2, 0]
 }
 

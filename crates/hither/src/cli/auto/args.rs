@@ -76,6 +76,11 @@ pub struct Args {
     #[arg(long, conflicts_with = "no_profile")]
     pub no_source: bool,
 
+    /// Keep nothing in the profile of the program's arguments, of folders, of the host's name and of
+    /// source lines
+    #[arg(long, conflicts_with = "no_profile")]
+    pub redact: bool,
+
     /// Show on the terminal what goes on while the program runs. What it writes to the
     /// terminal is shown at the end
     #[arg(long, alias = "top")]

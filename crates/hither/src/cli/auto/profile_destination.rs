@@ -6,8 +6,10 @@ use hither_profile::{write, Profile, WriteOutcome};
 
 use crate::app::auto::structures;
 use crate::cli::output;
-use crate::cli::print_stderr;
+use crate::cli::printed::{error_sentence, print_stderr};
 use crate::program::mpi;
+use hither_sys::file_rights::FileRights;
+
 use crate::trace::symbols::{keep_source_text, ProgramSymbols};
 
 /// Where the profile goes.
@@ -18,6 +20,10 @@ pub struct ProfileSink {
     working_directory: String,
     /// Lines of the program's source are kept too.
     pub with_source: bool,
+    /// What says more than the program's behaviour is left out.
+    pub redact: bool,
+    /// Of the process that is joined: no more is read of what it names.
+    pub rights: Option<FileRights>,
 }
 
 impl ProfileSink {
@@ -43,6 +49,8 @@ impl ProfileSink {
                 named: named.is_some(),
                 working_directory: here.to_string_lossy().into_owned(),
                 with_source: true,
+                redact: false,
+                rights: None,
             })
         });
         match checked {
@@ -50,7 +58,8 @@ impl ProfileSink {
             Err(error) if named.is_some() => Err(error),
             Err(error) => {
                 if !quiet {
-                    print_stderr(&format!("note: no profile will be kept: {error:#}"));
+                    let why = error_sentence(&error);
+                    print_stderr(&format!("note: no profile will be kept: {why}"));
                 }
                 Ok(None)
             }
@@ -67,7 +76,8 @@ impl ProfileSink {
             Err(error) if self.named => Err(error),
             Err(error) => {
                 if !quiet {
-                    print_stderr(&format!("note: no profile was kept: {error:#}"));
+                    let why = error_sentence(&error);
+                    print_stderr(&format!("note: no profile was kept: {why}"));
                 }
                 Ok(None)
             }
@@ -80,9 +90,21 @@ impl ProfileSink {
             .meta
             .working_directory
             .clone_from(&self.working_directory);
-        structures::name(&mut profile, &mut ProgramSymbols::new());
-        if self.with_source {
-            keep_source_text(&mut profile);
+        let mut look = || {
+            structures::name(&mut profile, &mut ProgramSymbols::new());
+            if self.with_source {
+                keep_source_text(&mut profile);
+            }
+        };
+        match &self.rights {
+            Some(rights) => rights
+                .run(look)
+                .context("cannot read files as the process's user")?,
+            None => look(),
+        }
+        profile.hide_load_addresses();
+        if self.redact {
+            profile.redact();
         }
         let shown = self.display_path();
         let written = write(&profile, &self.folder);

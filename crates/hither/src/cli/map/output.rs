@@ -2,8 +2,7 @@
 use super::args::Args;
 use crate::cli::output::is_stdout;
 use anyhow::{bail, Context, Result};
-use hither_profile::{check_placement_destination, Placement};
-use std::io::Write;
+use hither_profile::{check_output_path, check_placement_destination, OutputPlace, Placement};
 use std::path::{Path, PathBuf};
 
 const SUFFIX: &str = ".place.json";
@@ -80,6 +79,7 @@ fn has_parent(path: &Path) -> Result<()> {
 
 fn check_new(path: &Path) -> Result<PathBuf> {
     has_parent(path)?;
+    check_output_path(path).with_context(|| format!("cannot write {}", path.display()))?;
     if path.symlink_metadata().is_ok() {
         bail!(
             "{} exists; it was left as it is: choose another name with -o, or move it away",
@@ -91,30 +91,17 @@ fn check_new(path: &Path) -> Result<PathBuf> {
 
 /// Writes text to a new file; what cannot be completed is removed.
 pub fn write_text(text: &str, path: &Path) -> Result<()> {
-    let failed = || format!("cannot write {}", path.display());
-    let mut file = std::fs::File::create_new(path).with_context(failed)?;
-    let written = file.write_all(text.as_bytes());
-    if written.and_then(|()| file.sync_all()).is_err() {
-        let _ = std::fs::remove_file(path);
-        bail!(
-            "{}: there is no room for it; choose another place with -o",
-            failed()
-        );
-    }
-    Ok(())
+    let written = OutputPlace::new(path).and_then(|place| place.create(text.as_bytes()));
+    written.with_context(|| {
+        format!(
+            "cannot write {}; choose another place with -o",
+            path.display()
+        )
+    })
 }
 
 /// Writes a placement.
 pub fn write(placement: &Placement, path: &Path) -> Result<()> {
     hither_profile::write_placement(placement, path)?;
     Ok(())
-}
-
-/// Prints text; a closed pipe is not an error.
-pub fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot print the placement"),
-    }
 }

@@ -27,6 +27,7 @@ impl ReportMachineArgs {
             placement: self.placement.clone(),
             nodes: self.nodes,
             topology: self.topology.clone(),
+            redact: false,
         }
     }
 

@@ -2,11 +2,12 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 use nix::unistd::{access, AccessFlags};
 
+use hither_profile::{check_output_path, OutputPlace};
 use serde::Serialize;
 
 use crate::cli::output::is_stdout;
@@ -16,7 +17,7 @@ use crate::cli::output::is_stdout;
 /// all of it or none.
 pub enum OutcomeFile {
     Open(File),
-    Fresh(PathBuf),
+    Fresh(OutputPlace),
 }
 
 /// # Errors
@@ -26,13 +27,13 @@ pub fn destination(path: &Path) -> Result<OutcomeFile> {
         return Ok(OutcomeFile::Open(stdout()?));
     }
     let shown = path.display();
+    let failed = || format!("cannot write {shown}");
+    check_output_path(path).with_context(failed)?;
     match path.metadata() {
         Ok(data) if data.is_dir() => bail!("{shown} is a folder; name a file with --export-json"),
         Ok(data) if !data.is_file() => {
             let file = File::options().write(true).open(path);
-            return Ok(OutcomeFile::Open(
-                file.with_context(|| format!("cannot write {shown}"))?,
-            ));
+            return Ok(OutcomeFile::Open(file.with_context(failed)?));
         }
         _ => {}
     }
@@ -44,10 +45,23 @@ pub fn destination(path: &Path) -> Result<OutcomeFile> {
     if let Err(error) = access(parent, AccessFlags::W_OK | AccessFlags::X_OK) {
         bail!("cannot write {shown}: the folder {} is not writable ({error}); choose another place with --export-json", parent.display());
     }
-    // The program may change nothing about where we are, but being sure costs nothing.
-    Ok(OutcomeFile::Fresh(
-        std::path::absolute(&path).unwrap_or(path),
-    ))
+    let place = OutputPlace::new(&path).with_context(failed)?;
+    Ok(OutcomeFile::Fresh(place))
+}
+
+/// Opens what is written as it comes, a line at a time.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn open_stream(path: &Path) -> Result<File> {
+    if is_stdout(path) {
+        return stdout();
+    }
+    let opened = check_output_path(path).and_then(|()| match path.metadata() {
+        Ok(data) if !data.is_file() => File::options().write(true).open(path),
+        _ => OutputPlace::new(path)?.truncate(),
+    });
+    opened.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Standard output as a file.
@@ -75,24 +89,10 @@ impl OutcomeFile {
         let text = serde_json::to_string_pretty(outcome)? + "\n";
         match self {
             OutcomeFile::Open(mut file) => file.write_all(text.as_bytes()),
-            OutcomeFile::Fresh(path) => replace_file(&path, &text),
+            OutcomeFile::Fresh(place) => place.replace(text.as_bytes()),
         }
         .context("cannot write the outcome; make room, or choose another place with --export-json")
     }
-}
-
-fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
-    let name = format!(".hither-{}.json", std::process::id());
-    let other = parent(path).join(name);
-    let write = || {
-        let mut file = File::create_new(&other)?;
-        file.write_all(text.as_bytes())?;
-        std::fs::rename(&other, path)
-    };
-    write().inspect_err(|_| {
-        // The first error is the one to report.
-        let _ = std::fs::remove_file(&other);
-    })
 }
 
 #[cfg(test)]

@@ -97,6 +97,11 @@ pub struct Args {
     #[arg(long)]
     pub no_source: bool,
 
+    /// Keep nothing in the profile of the program's arguments, of folders, of the host's name and of
+    /// source lines; names of files, functions, variables and threads stay
+    #[arg(long)]
+    pub redact: bool,
+
     /// Examine every single access: very slow, the reference for hither's own accuracy
     #[arg(long, conflicts_with = "sample")]
     oracle: bool,

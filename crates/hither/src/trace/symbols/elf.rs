@@ -2,13 +2,14 @@
 //!
 //! Files are not trusted: regular files only, sizes bounded, nothing mapped
 //! (a mapped file that shrinks kills the reader).
+use hither_profile::open_regular_file;
 use object::read::{CompressedData, CompressedFileRange, CompressionFormat};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -222,15 +223,12 @@ fn read_section(file: &File, range: CompressedFileRange) -> Option<Arc<[u8]>> {
     Some(compressed.decompress().ok()?.into())
 }
 
-/// Opens a regular file of at most `max` bytes; never waits at a pipe or device.
+/// Opens a regular file of at most `max` bytes; never a pipe or device.
 pub fn open_regular(path: &Path, max: u64) -> io::Result<(File, u64)> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
-        .open(path)?;
-    let meta = file.metadata()?;
-    if !meta.is_file() || meta.len() > max {
-        return Err(io::ErrorKind::InvalidInput.into());
+    let file = open_regular_file(path)?;
+    let length = file.metadata()?.len();
+    match length > max {
+        true => Err(io::ErrorKind::InvalidInput.into()),
+        false => Ok((file, length)),
     }
-    Ok((file, meta.len()))
 }

@@ -1,0 +1,73 @@
+//! Where root may write: only where no other user can put a link, or something else of theirs,
+//! in the place of what root means. In sticky folders such as /tmp nobody replaces what is
+//! root's.
+use std::fs::{symlink_metadata, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+const WRITABLE_BY_ALL: u32 = 0o002;
+const WRITABLE_BY_GROUP: u32 = 0o020;
+const STICKY: u32 = 0o1000;
+
+/// An error with a sentence where we are root and another user can change what `path` names.
+pub fn check_output_path(path: &Path) -> io::Result<()> {
+    if !rustix::process::geteuid().is_root() || in_user_namespace() {
+        return Ok(());
+    }
+    let path = std::path::absolute(path)?;
+    check_chain(&path)?;
+    // What links on the way lead to.
+    let parent = path.parent().unwrap_or(&path);
+    let real = path.canonicalize().or_else(|_| parent.canonicalize());
+    real.map_or(Ok(()), |real| check_chain(&real))
+}
+
+/// There root has no rights over what is not its user's, and strangers' files all look alike.
+fn in_user_namespace() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let mut words = map.split_whitespace();
+    let all = ["0", "0", "4294967295"];
+    !map.is_empty() && !all.iter().all(|word| words.next() == Some(word))
+}
+
+fn check_chain(path: &Path) -> io::Result<()> {
+    let mut parts: Vec<&Path> = path.ancestors().collect();
+    parts.reverse();
+    for part in parts {
+        let Ok(data) = symlink_metadata(part) else {
+            // Not there yet, or no part of a file system, as a pipe in /proc/self/fd.
+            return Ok(());
+        };
+        if let Some(who) = who_may_change(&data) {
+            let what = match data.is_dir() {
+                true => "the folder ",
+                false => "",
+            };
+            return Err(io::Error::other(format!(
+                "{what}{} {who}, who could make root write elsewhere; choose a place that only root can write, or run as that user",
+                part.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Who but root may replace something or what is in it; `None`: nobody.
+fn who_may_change(data: &Metadata) -> Option<String> {
+    let kind = data.file_type();
+    if kind.is_char_device() || kind.is_block_device() {
+        return None;
+    }
+    if data.uid() != 0 {
+        return Some(format!("belongs to user {}", data.uid()));
+    }
+    if !data.is_dir() || data.mode() & STICKY != 0 {
+        return None;
+    }
+    if data.mode() & WRITABLE_BY_ALL != 0 {
+        return Some("can be written by every user".to_owned());
+    }
+    let group = data.mode() & WRITABLE_BY_GROUP != 0 && data.gid() != 0;
+    group.then(|| format!("can be written by the group {}", data.gid()))
+}
