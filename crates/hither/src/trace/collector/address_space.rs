@@ -1,10 +1,8 @@
 //! One process' address space over time: intervals of pages, each a part of a region,
 //! with the generation in which it appeared. What was unmapped is remembered for pages
 //! that are identified only afterwards.
+use super::ended_intervals::EndedIntervals;
 use std::collections::BTreeMap;
-
-/// Unmapped intervals remembered per process.
-const REMEMBERED: usize = 65_536;
 
 /// A page named for the profile: (region, page number in it).
 pub type PageName = (u32, u32);
@@ -38,7 +36,7 @@ impl RegionInterval {
 #[derive(Clone, Default)]
 pub struct AddressSpaceHistory {
     live: BTreeMap<u64, RegionInterval>,
-    dead: Vec<RegionInterval>,
+    ended: EndedIntervals,
     /// Generation up to which changes have been reported. A page of a later one may lie in a
     /// mapping that is not known yet, at the address of one that is.
     pub reported: u32,
@@ -51,7 +49,7 @@ impl AddressSpaceHistory {
         live.values_mut().for_each(|i| i.generation = generation);
         AddressSpaceHistory {
             live,
-            dead: Vec::new(),
+            ended: EndedIntervals::default(),
             reported: generation,
         }
     }
@@ -84,10 +82,8 @@ impl AddressSpaceHistory {
 
     /// Ends what lies in [start, end); pages touched before may still ask for it.
     pub fn unmap(&mut self, start: u64, end: u64) {
-        let pieces = self.carve(start, end);
-        self.dead.extend(pieces);
-        if self.dead.len() > REMEMBERED {
-            self.dead.drain(..REMEMBERED / 2);
+        for piece in self.carve(start, end) {
+            self.ended.add(piece);
         }
     }
 
@@ -114,9 +110,8 @@ impl AddressSpaceHistory {
     /// The intervals to put in place one after the other for what is there now, over the
     /// last `gone` of those that are not any more.
     pub fn snapshot(&self, gone: usize) -> Vec<RegionInterval> {
-        let first = self.dead.len().saturating_sub(gone);
-        let dead = self.dead[first..].iter();
-        dead.chain(self.live.values()).copied().collect()
+        let ended = self.ended.last(gone).iter();
+        ended.chain(self.live.values()).copied().collect()
     }
 
     /// What was around a page when the process was at `generation`: the youngest interval
@@ -127,15 +122,8 @@ impl AddressSpaceHistory {
         if live.is_some_and(|i| i.generation <= generation) {
             return live;
         }
-        let dead = self
-            .dead
-            .iter()
-            .filter(|i| (i.start..i.end).contains(&page));
-        let around = || dead.clone().copied().chain(live);
-        let existed = around()
-            .filter(|i| i.generation <= generation)
-            .max_by_key(|i| i.generation);
-        existed.or_else(|| around().min_by_key(|i| i.generation))
+        let (existed, later) = self.ended.around(page, generation);
+        existed.or(later).or(live)
     }
 }
 
@@ -177,6 +165,17 @@ mod tests {
         let region = |generation| s.interval_at(11, generation).map(|i| i.region);
         assert_eq!([3, 4, 5, 9, 1].map(region), [1, 1, 2, 2, 1].map(Some));
         assert_eq!(s.interval_at(9, 5), None);
+    }
+
+    #[test]
+    fn of_many_mappings_in_turn_none_is_forgotten() {
+        let mut s = AddressSpaceHistory::default();
+        for born in 1..=100_000 {
+            s.map(interval(10, 14, born, born));
+            s.unmap(10, 14);
+        }
+        let region = |generation| s.interval_at(12, generation).map(|i| i.region);
+        assert_eq!([1, 7, 99_999].map(region), [1, 7, 99_999].map(Some));
     }
 
     #[test]

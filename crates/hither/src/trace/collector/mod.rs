@@ -13,6 +13,7 @@ mod allocation_paths;
 mod burst_recorder;
 mod code_lines;
 mod comm;
+mod ended_intervals;
 mod engine;
 mod events;
 mod first_touch_lines;

@@ -1,0 +1,132 @@
+//! The intervals of an address space that are no more, by page and generation.
+//!
+//! A segment tree over page numbers (de Berg et al., Computational Geometry, 10.3): an interval
+//! lies in the aligned blocks of 2^level pages that make it up, two a level at most. One that
+//! holds a page is in the block around the page of some level, and the intervals of a block
+//! existed one after the other: a binary search in each finds which of them did at a time.
+use super::address_space::RegionInterval;
+use std::collections::HashMap;
+
+/// Blocks are at most the whole address space.
+const LEVELS: u32 = 52;
+
+#[derive(Clone, Default)]
+pub struct EndedIntervals {
+    /// In the order of their ends.
+    all: Vec<RegionInterval>,
+    /// Numbers in `all` by block, in the order of their generations.
+    blocks: HashMap<u64, Vec<u32>>,
+    /// Bit per level that has blocks.
+    levels: u64,
+}
+
+fn block(page: u64, level: u32) -> u64 {
+    u64::from(level) << 56 | page >> level
+}
+
+impl EndedIntervals {
+    pub fn add(&mut self, interval: RegionInterval) {
+        let number = self.all.len() as u32;
+        self.all.push(interval);
+        let mut at = interval.start;
+        while at < interval.end {
+            // The largest block that begins here and ends within the interval.
+            let fits = (interval.end - at).ilog2();
+            let level = at.trailing_zeros().min(fits).min(LEVELS - 1);
+            let numbers = self.blocks.entry(block(at, level)).or_default();
+            let later = |n: &u32| self.all[*n as usize].generation <= interval.generation;
+            numbers.insert(numbers.partition_point(later), number);
+            self.levels |= 1 << level;
+            at += 1 << level;
+        }
+    }
+
+    /// The last `count`, in the order of their ends.
+    pub fn last(&self, count: usize) -> &[RegionInterval] {
+        &self.all[self.all.len().saturating_sub(count)..]
+    }
+
+    /// Of the intervals around a page, the youngest that existed at a generation, and the oldest
+    /// that came later.
+    pub fn around(
+        &self,
+        page: u64,
+        generation: u32,
+    ) -> (Option<RegionInterval>, Option<RegionInterval>) {
+        let (mut existed, mut later) = (None, None);
+        for level in (0..LEVELS).filter(|level| self.levels >> level & 1 != 0) {
+            let Some(numbers) = self.blocks.get(&block(page, level)) else {
+                continue;
+            };
+            let key = |n: &u32| (self.all[*n as usize].generation, *n);
+            let after = numbers.partition_point(|n| key(n).0 <= generation);
+            let before = after.checked_sub(1).and_then(|at| numbers.get(at));
+            existed = existed.max(before.map(key));
+            later = [later, numbers.get(after).map(key)]
+                .into_iter()
+                .flatten()
+                .min();
+        }
+        let interval = |(_, n): (u32, u32)| self.all[n as usize];
+        (existed.map(interval), later.map(interval))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compared with looking at all of them.
+    #[test]
+    fn finds_what_a_search_of_all_finds() {
+        let mut ended = EndedIntervals::default();
+        let mut all = Vec::new();
+        let mut random = 1u64;
+        let mut draw = |below: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % below
+        };
+        for generation in 0..400 {
+            let start = draw(60);
+            let interval = RegionInterval {
+                start,
+                end: start + 1 + draw(40),
+                region: generation,
+                offset: 0,
+                generation,
+            };
+            ended.add(interval);
+            all.push(interval);
+        }
+        for _ in 0..2_000 {
+            let (page, generation) = (draw(110), draw(400) as u32);
+            let around = || all.iter().filter(|i| (i.start..i.end).contains(&page));
+            let existed = around().rfind(|i| i.generation <= generation);
+            let later = around().find(|i| i.generation > generation);
+            assert_eq!(
+                ended.around(page, generation),
+                (existed.copied(), later.copied())
+            );
+        }
+        assert_eq!(ended.last(3), &all[397..]);
+    }
+
+    #[test]
+    fn of_equal_generations_the_last_that_ended_existed() {
+        let mut ended = EndedIntervals::default();
+        for region in [1, 2] {
+            ended.add(RegionInterval {
+                start: 4,
+                end: 9,
+                region,
+                offset: 0,
+                generation: 7,
+            });
+        }
+        let region = |found: Option<RegionInterval>| found.map(|i| i.region);
+        assert_eq!(region(ended.around(5, 7).0), Some(2));
+        assert_eq!(region(ended.around(5, 6).1), Some(1));
+    }
+}
