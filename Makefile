@@ -24,7 +24,7 @@ DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
 .PHONY: all build programs demo docs check test soak dist format install uninstall clean help
-.PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-structures bench-memory bench-fetches bench-communication bench-rebuild screenshots build-packages test-packages toolchain
+.PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-structures bench-memory bench-fetches bench-communication bench-rebuild bench-growth screenshots build-packages test-packages toolchain
 
 all: build
 
@@ -48,6 +48,7 @@ help:
 	@echo 'make bench-memory PROGRAMS=DIR      peak of memory beside that of your programs alone; needs root'
 	@echo 'make bench-fetches PROGRAMS=DIR     fetches against misses of simulated private caches'
 	@echo 'make bench-communication PROGRAMS=DIR  who shares with whom: alone, beside a load, sampled, oracle'
+	@echo 'make bench-growth            how the cost of tracing grows, one size of a program at a time'
 	@echo 'make bench-rebuild           processor time of a build after one constant changed'
 	@echo 'make screenshots             pictures of the pages of the example programs'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
@@ -182,6 +183,12 @@ bench-communication: build
 
 bench-rebuild: build
 	python3 bench/rebuild.py
+
+# BENCH_ARGS='--quick mappings threads': only these sizes, and the first of each range.
+bench-growth: build
+	mkdir -p target/growth
+	$(CC) -O2 -g -Wall -Wextra -pthread -o target/growth/grow bench/growth/grow.c
+	python3 bench/growth.py $(BENCH_ARGS)
 
 # Looked at by people: target/screenshots.
 screenshots: test-packages build programs
