@@ -9,6 +9,7 @@
  *   header | threads | processes | hooks | sites | events | samples | observations | directory
  *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | shadow | user nodes
  *          | user counts | arenas | recorded blocks | their descriptions | pieces | objects | object counts | their use
+ *          | ended pages | free groups
  *
  * Writers: only the thread itself writes its slot, comm rows, page-count blocks, samples,
  * line observations and arena, with one exception: a thread that joins a line writes the
@@ -25,7 +26,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 8u
+#define HI_VERSION 9u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
@@ -110,11 +111,15 @@ struct hi_header {
   uint32_t lost_record_blocks, lost_pieces;
   uint32_t next_object;                /* record, starts at 1 */
   uint64_t piece_busy[HI_PIECES / 64]; /* bit per piece; the collector clears it once drained */
+  uint64_t ended_pages;                /* page ids that have ended so far */
+  uint64_t free_head;                  /* next free group to take (monotonic) */
+  uint64_t free_tail;                  /* collector: next slot for a free group (monotonic) */
   /* area offsets in bytes, written by the collector */
   uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples, off_observations;
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
   uint64_t off_dirty, off_blocks, off_shadow, off_user_nodes, off_user_counts, off_arenas;
   uint64_t off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used;
+  uint64_t off_ended, off_free_groups;
   uint64_t total_size, arena_size, left_in_arena;
 };
 
@@ -293,6 +298,13 @@ struct hi_chunk {
   uint32_t base_page;
   uint64_t dev, ino, chunk;
 };
+
+/* Page ids are handed out in groups of HI_BLOCK_PAGES. Those of private pages end when their memory is
+ * unmapped, or the thread that reserved them ends without having used them.
+ * ended: uint64_t[HI_PAGE_GROUPS], a bit per id; the collector clears them.
+ * free groups: uint32_t[HI_PAGE_GROUPS], a ring of groups that have ended as a whole and of which no
+ * line cache holds a line any more: the collector has read their counts, and their shadow is zero. */
+#define HI_PAGE_GROUPS (HI_MAX_PAGES / HI_BLOCK_PAGES)
 
 /* Where a process maps a chunk: threads of other processes that join a line use it to find
  * the line's address there. */
@@ -479,6 +491,7 @@ _Static_assert(sizeof(struct hi_observation) == 16, "line observation");
 _Static_assert(sizeof(struct hi_sample) == 24, "sample");
 _Static_assert(sizeof(struct hi_event) == 64, "event");
 _Static_assert(sizeof(struct hi_page) == 40, "page");
+_Static_assert(HI_BLOCK_PAGES == 64, "a group of page ids has a bit each in a word");
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
 _Static_assert(sizeof(struct hi_left_line) == 24, "left line");

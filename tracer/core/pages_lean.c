@@ -2,7 +2,8 @@
  *
  * A private page gets an id from the HI_BLOCK_PAGES that the touching thread reserved last:
  * pages that are touched together have neighbouring ids, in the shadow and in the page-count
- * blocks of all threads. A shared page has the id that belongs to (object, page in it), so that
+ * blocks of all threads. Ids whose pages have been unmapped are used again, by the whole group, once the
+ * collector has read their counts (wire.h). A shared page has the id that belongs to (object, page in it), so that
  * every process that maps the object counts the same page. */
 #include "state.h"
 
@@ -16,6 +17,35 @@ static uint32_t reserve(uint32_t pages) {
   if (id <= HI_MAX_PAGES - pages) return id;
   __atomic_store_n(&hi_run.header->next_page, HI_MAX_PAGES, __ATOMIC_RELAXED);
   return HI_PAGE_NONE;
+}
+
+/* First id of a group that was in use before; HI_PAGE_NONE if there is none. */
+static uint32_t take_free_group(void) {
+  struct hi_header *h = hi_run.header;
+  uint64_t head = __atomic_load_n(&h->free_head, __ATOMIC_ACQUIRE);
+  while (head < __atomic_load_n(&h->free_tail, __ATOMIC_ACQUIRE)) {
+    uint32_t group = __atomic_load_n(&hi_run.free_groups[head & (HI_PAGE_GROUPS - 1)], __ATOMIC_RELAXED);
+    if (__atomic_compare_exchange_n(&h->free_head, &head, head + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      return group * HI_BLOCK_PAGES;
+  }
+  return HI_PAGE_NONE;
+}
+
+static uint32_t reserve_group(void) {
+  uint32_t id = take_free_group();
+  return id ? id : reserve(HI_BLOCK_PAGES);
+}
+
+/* Nothing lies on a page any more. */
+void hi_end_page(uint32_t page) {
+  if (hi_run.pages[page].shared) return; /* others may have it mapped, or map it again */
+  __atomic_or_fetch(&hi_run.ended[page / HI_BLOCK_PAGES], 1ull << (page % HI_BLOCK_PAGES), __ATOMIC_RELEASE);
+  __atomic_add_fetch(&hi_run.header->ended_pages, 1, __ATOMIC_RELAXED);
+}
+
+/* The thread ends: nobody will use what it reserved. */
+void hi_end_unused_pages(struct hi_local *t) {
+  for (; t->next_page < t->page_end; t->next_page++) hi_end_page(t->next_page);
 }
 
 /* Fills the record of a page; the calling thread counts as the first to touch it. */
@@ -110,7 +140,7 @@ uint32_t hi_new_page(struct hi_local *t, uint64_t page, uint32_t site) {
   struct hi_shared_map map;
   if (hi_shared_find(page, &map)) return shared_page(t, page, site, &map);
   if (t->next_page == t->page_end) {
-    t->next_page = reserve(HI_BLOCK_PAGES);
+    t->next_page = reserve_group();
     t->page_end = t->next_page ? t->next_page + HI_BLOCK_PAGES : 0;
   }
   if (t->next_page == HI_PAGE_NONE) {

@@ -71,17 +71,17 @@ bool hi_shared_find(uint64_t page, struct hi_shared_map *out) {
   }
 }
 
-/* Clears the page ids of memory that is being unmapped, so that the next mapping there gets new
- * ones. Lines in the caches of other threads are counted for the old page until the slice
+/* Ends the page ids of memory that is being unmapped, so that the next mapping there gets others. Lines in the caches of other threads are counted for the old page until the slice
  * ends. */
 void hi_unmap_pages(struct hi_local *t, uint64_t address, uint64_t length) {
   uint64_t page = (address & HI_ADDRESS_MASK) >> HI_PAGE_SHIFT;
   uint64_t pages = (length + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;
   if (page + pages > HI_ADDRESS_MASK >> HI_PAGE_SHIFT) return;
   hi_shared_remove(page, pages);
-  for (uint64_t i = 0; i < pages; i++)
-    if (hi_run.pagemap[page + i]) {
-      hi_forget_page(t, page + i);
-      __atomic_store_n(&hi_run.pagemap[page + i], 0, __ATOMIC_RELAXED);
-    }
+  for (uint64_t i = 0; i < pages; i++) {
+    if (!hi_run.pagemap[page + i]) continue;
+    hi_forget_page(t, page + i);
+    uint32_t id = __atomic_exchange_n(&hi_run.pagemap[page + i], 0, __ATOMIC_RELAXED);
+    if (id) hi_end_page(id);
+  }
 }

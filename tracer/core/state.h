@@ -52,6 +52,8 @@ struct hi_run {
   struct hi_object *objects;
   struct hi_object_count *object_counts;
   uint64_t *object_used;
+  uint64_t *ended;
+  uint32_t *free_groups;
   struct hi_user_node *user_nodes;
   struct hi_line_use *user_counts; /* NULL without HI_FLAG_ORACLE */
   uint32_t *pagemap;               /* page number -> page id; private to the process, wiped on fork */
@@ -238,6 +240,8 @@ void hi_tick_unlock(void);
 /* pages_lean.c */
 uint32_t hi_new_page(struct hi_local *t, uint64_t page, uint32_t site);
 struct hi_count *hi_new_block(struct hi_local *t, uint32_t page);
+void hi_end_page(uint32_t page);
+void hi_end_unused_pages(struct hi_local *t);
 uint64_t hi_alias_of(uint32_t process, uint32_t chunk);
 
 static inline uint32_t hi_page_of(struct hi_local *t, uint64_t address, uint32_t site) {

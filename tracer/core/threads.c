@@ -127,6 +127,7 @@ void hi_thread_end(struct hi_local *t) {
   struct hi_thread *s = t->shared;
   hi_record_end(t);
   hi_flush(t); /* in the thread's own slice, where others find what they share with it */
+  hi_end_unused_pages(t);
   memset(t->cached, 0, (size_t)hi_run.fetch_sets * HI_FETCH_WAYS * sizeof *t->cached);
   hi_publish_instructions(t);
   __atomic_store_n(&s->epoch, 0, __ATOMIC_RELEASE);

@@ -85,6 +85,24 @@ impl<const N: usize> BinnedCounts<N> {
         self.bins = merged;
     }
 
+    /// Gives other keys to what `new_key` knows; counts that come to have one key are added up.
+    pub fn change_keys(&mut self, new_key: impl Fn(u64) -> Option<u64>) {
+        for bin in &mut self.bins {
+            let mut changed = false;
+            for (key, _) in &mut bin.rows {
+                if let Some(new) = new_key(*key) {
+                    *key = new;
+                    changed = true;
+                }
+            }
+            if changed {
+                self.rows -= bin.rows.len();
+                sort_and_sum(&mut bin.rows);
+                self.rows += bin.rows.len();
+            }
+        }
+    }
+
     /// (first slice of the bin, its rows), in order of time.
     pub fn into_bins(self) -> impl Iterator<Item = (u32, Vec<CountRow<N>>)> {
         let factor = self.factor;
@@ -164,6 +182,18 @@ mod tests {
             let expected = totals(added.iter().map(|a| (a.1, [a.2, a.3])));
             prop_assert_eq!(totals(bins.into_iter().flat_map(|bin| bin.1)), expected);
         }
+    }
+
+    #[test]
+    fn keys_that_become_one_are_added_up() {
+        let mut binned = BinnedCounts::new(10);
+        binned.add_rows(0, vec![(1, [5]), (2, [6]), (3, [7])]);
+        binned.add_rows(1, vec![(3, [9])]);
+        binned.change_keys(|key| (key < 3).then_some(8));
+        assert_eq!(binned.row_count(), 3);
+        let bins: Vec<_> = binned.into_bins().collect();
+        let first = vec![(3, [7]), (8, [11])];
+        assert_eq!(bins, [(0, first), (1, vec![(3, [9])])]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod inject;
 pub mod launch;
 pub mod madvise;
 pub mod numa;
+pub mod page_groups;
 pub mod perf;
 pub mod probe;
 pub mod process;

@@ -166,6 +166,8 @@ impl Segment {
             off_objects = l.objects,
             off_object_counts = l.object_counts,
             off_object_used = l.object_used,
+            off_ended = l.ended,
+            off_free_groups = l.free_groups,
             total_size = l.total,
             arena_size = l.arena_size,
             left_in_arena = l.left,
@@ -193,9 +195,8 @@ impl Segment {
     pub fn discard_counters(&self) {
         let l = &self.layout;
         for (start, end) in [(l.events, l.pages), (l.owners, l.objects)] {
-            let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
             // Where it fails the memory stays in use to the end of the run, as it was.
-            let _ = fallocate(&self.file, mode, start as i64, (end - start) as i64);
+            let _ = self.make_zero(start, end - start);
         }
     }
 
@@ -206,6 +207,12 @@ impl Segment {
             Ok(next) => (next as u64) < at.saturating_add(size),
             Err(errno) => errno != nix::errno::Errno::ENXIO,
         }
+    }
+
+    /// Fills a part with zeros; whole pages of it take no memory then.
+    pub(crate) fn make_zero(&self, start: u64, length: u64) -> nix::Result<()> {
+        let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        fallocate(&self.file, mode, start as i64, length as i64)
     }
 
     #[must_use]
@@ -446,6 +453,33 @@ mod tests {
         assert_eq!(memory(), before);
         assert_eq!(described.map(|at| s.load_u64(at)), [7; 4]);
         assert_eq!(counted.map(|at| s.load_u64(at)), [0; 4]);
+    }
+
+    #[test]
+    fn page_ids_of_a_group_that_has_ended_are_as_new() {
+        let s = small();
+        let memory = || nix::sys::stat::fstat(&s.file).unwrap().st_blocks;
+        let before = memory();
+        let ended = s.layout.ended + 5 * 8;
+        let shadow = s.layout.shadow + 5 * 32768;
+        let used = [shadow + 8, shadow + 32760, s.layout.pages + 5 * 64 * 40];
+        used.iter().for_each(|&at| s.store_u64(at, 7));
+        let beside = [s.layout.shadow + 6 * 32768, s.layout.pages + 6 * 64 * 40];
+        beside.iter().for_each(|&at| s.store_u64(at, 8));
+        s.store_u64(ended, u64::MAX >> 1);
+        assert!(!s.group_has_ended(5));
+        s.store_u64(ended, u64::MAX);
+        assert!(s.group_has_ended(5) && !s.group_has_ended(wire::PAGE_GROUPS));
+        let full = memory();
+        assert!(s.reuse_groups(5, 1));
+        assert!(memory() < full && full > before);
+        assert!(!s.group_has_ended(5));
+        assert_eq!(used.map(|at| s.load_u64(at)), [0; 3]);
+        assert_eq!(beside.map(|at| s.load_u64(at)), [8; 2]);
+        let tail = offset_of!(SegmentHeader, free_tail) as u64;
+        assert_eq!((s.load_u64(tail), s.load_u32(s.layout.free_groups)), (1, 5));
+        assert!(!s.reuse_groups(wire::PAGE_GROUPS - 1, 2));
+        assert_eq!(s.load_u64(tail), 1);
     }
 
     #[test]

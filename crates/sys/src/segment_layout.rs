@@ -29,7 +29,11 @@ pub struct SegmentLayout {
     pub objects: u64,
     pub object_counts: u64,
     pub object_used: u64,
+    pub ended: u64,
+    pub free_groups: u64,
     pub total: u64,
+    /// Of the shadow, for a page.
+    pub shadow_bytes: u64,
     pub arena_size: u64,
     /// Where in an arena the lists of side records are.
     pub lists: u64,
@@ -55,6 +59,7 @@ impl SegmentLayout {
         let left = lists + u64::from(wire::OTHERS) * 2;
         let arena_size =
             page_up(left + u64::from(wire::LEFT_LINES) * size_of::<wire::LeftLine>() as u64);
+        let shadow_bytes = (4096 >> line_log2) * 8;
         let mut l = SegmentLayout {
             threads: area(threads * size_of::<wire::SegmentThread>() as u64),
             processes: area(u64::from(wire::MAX_PROCESSES) * 64),
@@ -73,7 +78,7 @@ impl SegmentLayout {
             owners: area(blocks * 8),
             dirty: area(blocks),
             blocks: area(blocks * size_of::<wire::PageCountBlock>() as u64),
-            shadow: area(pages * (4096 >> line_log2) * 8),
+            shadow: area(pages * shadow_bytes),
             user_nodes: area(u64::from(wire::USER_NODES) * 16),
             user_counts: area(u64::from(wire::USER_NODES * wire::NODE_USERS) * 8),
             arenas: area(threads * arena_size),
@@ -87,7 +92,10 @@ impl SegmentLayout {
                 threads * u64::from(wire::PROCESS_OBJECTS) * size_of::<wire::ObjectCount>() as u64,
             ),
             object_used: area(threads * u64::from(wire::PROCESS_OBJECTS / wire::OBJECT_GROUP / 8)),
+            ended: area(u64::from(wire::PAGE_GROUPS) * 8),
+            free_groups: area(u64::from(wire::PAGE_GROUPS) * 4),
             total: 0,
+            shadow_bytes,
             arena_size,
             lists,
             left,

@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 4096;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -28,6 +28,7 @@ pub const CHUNKS: u32 = 1 << 16;
 pub const CHUNK_PAGES: u32 = 1024;
 pub const ALIASES: u32 = 1 << 18;
 pub const BLOCK_PAGES: u32 = 64;
+pub const PAGE_GROUPS: u32 = MAX_PAGES / BLOCK_PAGES;
 pub const USER_NODES: u32 = 1 << 26;
 pub const NODE_USERS: u32 = 6;
 pub const RECORD_BLOCKS: u32 = 1 << 20;
@@ -159,6 +160,9 @@ pub struct SegmentHeader {
     pub lost_pieces: u32,
     pub next_object: u32,
     pub piece_busy: [u64; PIECES as usize / 64],
+    pub ended_pages: u64,
+    pub free_head: u64,
+    pub free_tail: u64,
     pub off_threads: u64,
     pub off_processes: u64,
     pub off_hooks: u64,
@@ -184,6 +188,8 @@ pub struct SegmentHeader {
     pub off_objects: u64,
     pub off_object_counts: u64,
     pub off_object_used: u64,
+    pub off_ended: u64,
+    pub off_free_groups: u64,
     pub total_size: u64,
     pub arena_size: u64,
     pub left_in_arena: u64,

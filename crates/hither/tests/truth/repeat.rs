@@ -143,3 +143,27 @@ fn addresses_used_again() {
     assert_eq!(written.len(), rounds * pages, "{written:?}");
     assert!(written.values().all(|w| *w == 512), "{written:?}");
 }
+
+/// What is mapped and unmapped without end takes page ids of memory that has gone, and regions of
+/// mappings that have ended: nothing is lost or counted twice.
+#[test]
+fn page_ids_used_again() {
+    let (rounds, pages) = (1500, 100);
+    let p = run(&format!("reuse {rounds} {pages}")).profile();
+    let size = pages * 4096;
+    let mut written: BTreeMap<_, u64> = BTreeMap::new();
+    for u in &p.pages {
+        let r = &p.regions[u.region.at()];
+        if r.kind == RegionKind::Mmap && r.size == size && r.file.is_empty() {
+            *written.entry((r.ordinal, u.page)).or_default() += u.writes;
+        }
+    }
+    assert_eq!(written.values().sum::<u64>(), 512 * rounds * pages);
+    assert!(written.values().all(|w| w % 512 == 0), "{written:?}");
+    // It takes more than 256 MiB that have ended.
+    let apart = (256 << 20) / size + 1;
+    assert_eq!(written.len() as u64, apart * pages);
+    let said = format!("{} mappings count together", rounds - apart);
+    let limits = &p.meta.limits;
+    assert!(limits.iter().any(|l| l.starts_with(&said)), "{limits:?}");
+}

@@ -59,6 +59,7 @@ fn layout() -> Both {
         off_processes, off_hooks, off_sites, off_events, off_samples, off_observations, off_directory, off_comm,
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
         off_user_nodes, off_user_counts, off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
+        ended_pages, free_head, free_tail, off_ended, off_free_groups,
         total_size, arena_size, left_in_arena, next_object);
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
@@ -146,6 +147,7 @@ fn constants(b: &mut Both) {
         ("HI_CHUNK_PAGES", CHUNK_PAGES),
         ("HI_ALIASES", ALIASES),
         ("HI_BLOCK_PAGES", BLOCK_PAGES),
+        ("HI_PAGE_GROUPS", PAGE_GROUPS),
         ("HI_USER_NODES", USER_NODES),
         ("HI_NODE_USERS", NODE_USERS),
         ("HI_OTHERS", OTHERS),

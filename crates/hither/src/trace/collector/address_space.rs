@@ -81,18 +81,21 @@ impl AddressSpaceHistory {
     }
 
     /// Ends what lies in [start, end); pages touched before may still ask for it.
-    pub fn unmap(&mut self, start: u64, end: u64) {
-        for piece in self.carve(start, end) {
-            self.ended.add(piece);
-        }
+    /// Returns it.
+    pub fn unmap(&mut self, start: u64, end: u64) -> Vec<RegionInterval> {
+        let pieces = self.carve(start, end);
+        pieces.iter().for_each(|piece| self.ended.add(*piece));
+        pieces
     }
 
-    /// Puts an interval in place of whatever is there.
-    pub fn map(&mut self, interval: RegionInterval) {
-        if interval.start < interval.end {
-            self.unmap(interval.start, interval.end);
-            self.live.insert(interval.start, interval);
+    /// Puts an interval in place of whatever is there, which it returns.
+    pub fn map(&mut self, interval: RegionInterval) -> Vec<RegionInterval> {
+        if interval.start >= interval.end {
+            return Vec::new();
         }
+        let replaced = self.unmap(interval.start, interval.end);
+        self.live.insert(interval.start, interval);
+        replaced
     }
 
     /// The live interval around a page.

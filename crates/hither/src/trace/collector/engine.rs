@@ -7,6 +7,7 @@
 use super::burst_recorder::BurstRecorder;
 use super::comm::{pair_slots, CommReader};
 use super::events::TargetState;
+use super::page_reuse::PageReuse;
 use super::pages::PageReader;
 use super::samples::SampleTally;
 use super::sampling::{SamplingSchedule, StageStart};
@@ -59,6 +60,7 @@ pub struct CollectorEngine {
     pub comm: BinnedCounts<2>,
     pub pages: BinnedCounts<3>,
     pub page_reader: PageReader,
+    pub page_reuse: PageReuse,
     pub samples: SampleTally,
     pub lines: SharedLines,
     pub recorder: Option<BurstRecorder>,
@@ -130,6 +132,7 @@ impl CollectorEngine {
             comm: BinnedCounts::new(row_budget(max_size, COMM_SHARE, MAX_COMM_ROWS)),
             pages: BinnedCounts::new(row_budget(max_size, PAGE_SHARE, MAX_PAGE_ROWS)),
             page_reader: PageReader::default(),
+            page_reuse: PageReuse::default(),
             samples: SampleTally::default(),
             lines: SharedLines::new(config.options.line),
             recorder: None,
@@ -193,6 +196,7 @@ impl CollectorEngine {
         if now.saturating_sub(self.kept_up) >= KEEP_UP_INTERVAL_NS {
             self.scan_threads(now);
             self.drain_samples();
+            self.reuse_pages();
         }
     }
 
@@ -235,6 +239,7 @@ impl CollectorEngine {
         } else {
             self.page_pass(closing);
         }
+        self.reuse_pages();
         self.record_bursts_of_slice();
     }
 
@@ -341,7 +346,7 @@ impl CollectorEngine {
         self.comm.add_rows(slice, rows);
     }
 
-    fn drain_samples(&mut self) {
+    pub(super) fn drain_samples(&mut self) {
         for (slot, process) in self.threads.running() {
             let regions = &mut self.target_state.regions;
             self.samples.drain(&self.segment, slot, process, regions);
@@ -368,6 +373,15 @@ impl CollectorEngine {
             .page_reader
             .read_changed_blocks(&self.segment, &mut self.target_state.regions);
         self.add_page_rows(slice, rows);
+    }
+
+    /// The slice that runs now, from 0.
+    pub(super) fn current_slice(&self) -> u32 {
+        self.current
+    }
+
+    pub(super) fn epoch(&self) -> u32 {
+        epoch_of(self.traced_count)
     }
 
     /// Gives the accesses that no slice has yet to the slices up to this one.

@@ -3,9 +3,10 @@ use super::address_space::PageName;
 use super::regions::RegionMap;
 use hither_profile::binned::{sort_and_sum, CountRow};
 use hither_sys::{wire, Segment};
+use std::collections::{HashMap, HashSet};
 
 /// The key of a page id and the slot of a thread.
-fn page_thread_key(page: u32, thread: u32) -> u64 {
+pub fn page_thread_key(page: u32, thread: u32) -> u64 {
     u64::from(page) << 16 | u64::from(thread)
 }
 
@@ -32,6 +33,10 @@ pub struct PageReader {
     seen: Vec<Option<Box<wire::PageCountBlock>>>,
     /// By page id.
     names: Vec<Option<FirstToucher>>,
+    /// Pages that have ended and whose ids were used again; their ids from then on, above those of
+    /// the target, and by name.
+    ended: Vec<FirstToucher>,
+    ended_ids: HashMap<PageName, u32>,
     pub named: u64,
     /// Pages with counts that have no name yet.
     unnamed: Vec<u32>,
@@ -63,6 +68,13 @@ impl PageReader {
         segment: &Segment,
         regions: &mut RegionMap,
     ) -> Vec<CountRow<3>> {
+        let mut rows = self.read_changed_rows(segment);
+        sort_and_sum(&mut rows);
+        self.add_totals(segment, regions, &rows);
+        rows
+    }
+
+    fn read_changed_rows(&mut self, segment: &Segment) -> Vec<CountRow<3>> {
         let mut rows = Vec::new();
         let blocks = segment.next_block();
         for first in (0..blocks).step_by(8) {
@@ -75,9 +87,55 @@ impl PageReader {
                 self.read_block(segment, first + n, &mut rows);
             }
         }
+        rows
+    }
+
+    /// Reads all blocks with counts of some groups of page ids, as well as those that changed.
+    pub fn read_groups(
+        &mut self,
+        segment: &Segment,
+        regions: &mut RegionMap,
+        groups: &HashSet<u32>,
+    ) -> Vec<CountRow<3>> {
+        let mut rows = Vec::new();
+        for number in 1..segment.next_block() {
+            if groups.contains(&segment.owner(number).page_block) {
+                self.read_block(segment, number, &mut rows);
+            }
+        }
+        rows.extend(self.read_changed_rows(segment));
         sort_and_sum(&mut rows);
         self.add_totals(segment, regions, &rows);
         rows
+    }
+
+    /// Of these groups, those in which a page has no name yet.
+    pub fn unnamed_groups(&self) -> HashSet<u32> {
+        self.unnamed.iter().map(|p| p / wire::BLOCK_PAGES).collect()
+    }
+
+    /// The pages of these ids have ended: what they counted is kept by other ids, which are returned.
+    /// What had one name has one such id.
+    pub fn end_pages(&mut self, ids: impl Iterator<Item = u32>) -> HashMap<u32, u32> {
+        let mut kept = HashMap::new();
+        for id in ids {
+            let Some(page) = self.names.get_mut(id as usize).and_then(Option::take) else {
+                continue;
+            };
+            let new = wire::MAX_PAGES + self.ended.len() as u32;
+            let ended = *self.ended_ids.entry(page.name).or_insert(new);
+            match self.ended.get_mut((ended - wire::MAX_PAGES) as usize) {
+                Some(before) => {
+                    self.named -= 1;
+                    if (page.epoch, page.thread) < (before.epoch, before.thread) {
+                        *before = page;
+                    }
+                }
+                None => self.ended.push(page),
+            }
+            kept.insert(id, ended);
+        }
+        kept
     }
 
     fn read_block(&mut self, segment: &Segment, number: u32, rows: &mut Vec<CountRow<3>>) {
@@ -193,7 +251,10 @@ impl PageReader {
 
     /// What is known of a page id.
     pub fn first_toucher(&self, page: u32) -> Option<FirstToucher> {
-        self.names.get(page as usize).copied().flatten()
+        match page.checked_sub(wire::MAX_PAGES) {
+            Some(ended) => self.ended.get(ended as usize).copied(),
+            None => self.names.get(page as usize).copied().flatten(),
+        }
     }
 
     /// At the end: forgets what was read last, a copy of all counts.
@@ -210,13 +271,15 @@ impl PageReader {
                 self.remember(page, &record, name);
             }
         }
-        for touched in self.names.iter_mut().flatten() {
+        let named = self.names.iter_mut().flatten();
+        for touched in named.chain(&mut self.ended) {
             touched.name = regions.late_modules.resolve_page(touched.name);
         }
     }
 
     /// All pages that have a name.
     pub fn first_touchers(&self) -> impl Iterator<Item = FirstToucher> + '_ {
-        self.names.iter().copied().flatten()
+        let ended = self.ended.iter().copied();
+        self.names.iter().copied().flatten().chain(ended)
     }
 }

@@ -2,15 +2,14 @@
 //!
 //! A page is named by (region, page number in it). A forked child shares its parent's
 //! intervals; a private region becomes the child's own when the child is seen to use it.
-use super::address_space::{AddressSpaceHistory, PageName, RegionInterval};
+use super::address_space::{AddressSpaceHistory, RegionInterval};
+use super::ended_regions::{EndedRegions, MappingKind};
 use super::late_modules::LateModules;
 use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
-use hither_sys::{wire, Segment};
+use hither_sys::wire;
 use std::collections::HashMap;
 
 pub const PAGE_BITS: u32 = 12;
-/// Pages of a region beyond this number cannot be named.
-const MAX_PAGE: u64 = u32::MAX as u64;
 
 /// A region before it is known whether the profile needs it.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +21,8 @@ pub struct KnownRegion {
     pub anonymous: bool,
     /// Heap blocks were handed out from it.
     pub has_blocks: bool,
+    /// Pages of it that its process has mapped.
+    mapped: u64,
 }
 
 #[derive(Default)]
@@ -36,6 +37,7 @@ pub struct RegionMap {
     /// (process, parent's region) -> its own copy.
     inherited: HashMap<(u32, u32), u32>,
     pub late_modules: LateModules,
+    pub ended: EndedRegions,
 }
 
 /// First page at or above, and first page after, a byte range.
@@ -62,18 +64,45 @@ impl RegionMap {
             process,
             anonymous,
             has_blocks: false,
+            mapped: 0,
         });
         (self.all.len() - 1) as u32
     }
 
     fn map_interval(&mut self, process: u32, pages: (u64, u64), region: u32, generation: u32) {
-        self.space(process).map(RegionInterval {
-            start: pages.0,
-            end: pages.1,
-            region,
-            offset: 0,
-            generation,
-        });
+        self.place_interval(
+            process,
+            RegionInterval {
+                start: pages.0,
+                end: pages.1,
+                region,
+                offset: 0,
+                generation,
+            },
+        );
+    }
+
+    fn place_interval(&mut self, process: u32, interval: RegionInterval) {
+        let replaced = self.space(process).map(interval);
+        self.note_unmapped(process, &replaced);
+        if let Some(known) = self.all.get_mut(interval.region as usize) {
+            known.mapped = known.mapped.saturating_add(interval.pages());
+        }
+    }
+
+    /// These intervals are there no more. A mapping that has gone as a whole can be used again.
+    fn note_unmapped(&mut self, process: u32, pieces: &[RegionInterval]) {
+        for piece in pieces {
+            let Some(known) = self.all.get_mut(piece.region as usize) else {
+                continue;
+            };
+            let before = known.mapped;
+            known.mapped = before.saturating_sub(piece.pages());
+            let gone = known.process == process && before > 0 && known.mapped == 0;
+            if gone && known.anonymous && known.region.kind == RegionKind::Mmap {
+                self.ended.add(MappingKind::of(known), piece.region);
+            }
+        }
     }
 
     /// A process image appears, with its parent's memory if it was forked.
@@ -211,14 +240,23 @@ impl RegionMap {
         let count = self.ordinals.entry(key).or_insert(0);
         let ordinal = *count;
         *count = count.saturating_add(1);
+        let anonymous = path.is_empty();
+        let kind = MappingKind {
+            process,
+            thread: thread_ix(event.thread.into()),
+            size: (pages.1 - pages.0) << PAGE_BITS,
+        };
+        if let Some(region) = anonymous.then(|| self.ended.take(kind)).flatten() {
+            return region;
+        }
         self.add(
             process,
-            path.is_empty(),
+            anonymous,
             Region {
                 kind: RegionKind::Mmap,
-                thread: thread_ix(event.thread.into()),
+                thread: kind.thread,
                 ordinal,
-                size: (pages.1 - pages.0) << PAGE_BITS,
+                size: kind.size,
                 file: path.to_owned(),
                 address: event.a[0],
                 ..Region::default()
@@ -227,7 +265,14 @@ impl RegionMap {
     }
 
     /// The one region of a file or of memory that processes share.
-    fn shared_region(&mut self, process: u32, dev: u64, ino: u64, path: &str, length: u64) -> u32 {
+    pub(super) fn shared_region(
+        &mut self,
+        process: u32,
+        dev: u64,
+        ino: u64,
+        path: &str,
+        length: u64,
+    ) -> u32 {
         let known = self.shared.get(&(dev, ino)).copied();
         let region = known.unwrap_or_else(|| {
             let kind = RegionKind::Shared;
@@ -252,7 +297,7 @@ impl RegionMap {
 
     /// Where everything goes about which nothing is known: one region per process whose
     /// page numbers are those of the address space, cut off.
-    fn unknown_region(&mut self, process: u32) -> u32 {
+    pub(super) fn unknown_region(&mut self, process: u32) -> u32 {
         if let Some(&known) = self.others.get(&process) {
             return known;
         }
@@ -271,7 +316,8 @@ impl RegionMap {
 
     pub fn unmap(&mut self, process: u32, address: u64, length: u64) {
         let pages = pages_around(address, length);
-        self.space(process).unmap(pages.0, pages.1);
+        let pieces = self.space(process).unmap(pages.0, pages.1);
+        self.note_unmapped(process, &pieces);
     }
 
     /// mremap: pages keep their region and their place in it.
@@ -279,7 +325,8 @@ impl RegionMap {
         let old = pages_around(a[0], a[1]);
         let new = pages_around(a[2], a[3]);
         let pieces = self.space(process).carve(old.0, old.1);
-        self.space(process).unmap(new.0, new.1);
+        let replaced = self.space(process).unmap(new.0, new.1);
+        self.note_unmapped(process, &replaced);
         let last = pieces.len().saturating_sub(1);
         for (n, piece) in pieces.iter().enumerate() {
             let start = new.0.saturating_add(piece.start - old.0);
@@ -293,17 +340,21 @@ impl RegionMap {
                 continue;
             }
             self.grow(piece.region, piece.offset.saturating_add(end - start));
-            self.space(process).map(RegionInterval {
-                start,
-                end,
-                generation,
-                ..*piece
-            });
+            self.place_interval(
+                process,
+                RegionInterval {
+                    start,
+                    end,
+                    generation,
+                    ..*piece
+                },
+            );
         }
+        self.note_unmapped(process, &pieces);
     }
 
     /// Makes a region at least this many pages long.
-    fn grow(&mut self, region: u32, pages: u64) {
+    pub(super) fn grow(&mut self, region: u32, pages: u64) {
         if let Some(known) = self.all.get_mut(region as usize) {
             let bytes = pages.saturating_mul(1 << PAGE_BITS);
             known.region.size = known.region.size.max(bytes);
@@ -399,43 +450,15 @@ impl RegionMap {
         self.shared.get(&(dev, ino)) == Some(&region)
     }
 
-    fn own_interval(&mut self, process: u32, interval: RegionInterval) -> RegionInterval {
+    pub(super) fn own_interval(
+        &mut self,
+        process: u32,
+        interval: RegionInterval,
+    ) -> RegionInterval {
         RegionInterval {
             region: self.own_copy(process, interval.region),
             ..interval
         }
-    }
-
-    /// (region, byte offset) of a live address.
-    pub fn locate(&mut self, process: u32, address: u64) -> Option<(u32, u64)> {
-        let page = address >> PAGE_BITS;
-        let interval = self.spaces.get(&process)?.live_at(page)?;
-        let interval = self.own_interval(process, interval);
-        let pages = interval.offset.saturating_add(page - interval.start);
-        let in_page = address & ((1 << PAGE_BITS) - 1);
-        Some((
-            interval.region,
-            pages.saturating_mul(1 << PAGE_BITS) | in_page,
-        ))
-    }
-
-    /// (region, ELF address) of code that ran in a generation, or of a variable there.
-    pub fn locate_code(
-        &mut self,
-        process: u32,
-        pc: u64,
-        generation: Option<u32>,
-    ) -> Option<(u32, u64)> {
-        let page = pc >> PAGE_BITS;
-        let space = self.spaces.get(&process)?;
-        let found = match generation {
-            Some(generation) => space.interval_at(page, generation),
-            None => space.live_at(page),
-        }?;
-        let region = &self.all.get(found.region as usize)?.region;
-        let elf = region.kind == RegionKind::Elf;
-        let offset = pc.wrapping_sub(region.address);
-        elf.then(|| (found.region, region.file_offset.wrapping_add(offset)))
     }
 
     /// A thread started with its stack pointer here: what it points into is its stack.
@@ -455,46 +478,5 @@ impl RegionMap {
             stack.kind = RegionKind::Stack;
             stack.thread = thread_ix(thread);
         }
-    }
-
-    /// Names a page from its record; `None` while its mapping was not reported yet.
-    pub fn name_page(&mut self, segment: &Segment, page: &wire::SegmentPage) -> Option<PageName> {
-        if page.shared != 0 {
-            return self.name_shared_page(segment, page);
-        }
-        let found = self
-            .spaces
-            .get(&page.process)?
-            .interval_at(page.va, page.generation)?;
-        let found = self.own_interval(page.process, found);
-        let number = found.offset.saturating_add(page.va - found.start);
-        Some((found.region, u32::try_from(number.min(MAX_PAGE)).ok()?))
-    }
-
-    fn name_shared_page(
-        &mut self,
-        segment: &Segment,
-        page: &wire::SegmentPage,
-    ) -> Option<PageName> {
-        let place = page.shared - 1;
-        let chunk = segment.chunk(u32::try_from(place / u64::from(wire::CHUNK_PAGES)).ok()?);
-        if chunk.state != 2 {
-            return None;
-        }
-        let in_chunk = place % u64::from(wire::CHUNK_PAGES);
-        let number = chunk
-            .chunk
-            .checked_mul(wire::CHUNK_PAGES.into())?
-            .checked_add(in_chunk)?;
-        let number = u32::try_from(number).ok()?;
-        let region = self.shared_region(page.process, chunk.dev, chunk.ino, "", 0);
-        self.grow(region, u64::from(number) + 1);
-        Some((region, number))
-    }
-
-    /// The name of a page whose mapping was never reported.
-    pub fn name_unknown_page(&mut self, page: &wire::SegmentPage) -> PageName {
-        let region = self.unknown_region(page.process);
-        (region, (page.va & MAX_PAGE) as u32)
     }
 }

@@ -60,6 +60,25 @@ impl ThreadLineUse {
         }
     }
 
+    /// What it did with the same line of another page counts as well.
+    fn add(&mut self, more: &ThreadLineUse) {
+        self.accesses = self.accesses.saturating_add(more.accesses);
+        self.seen = self.seen.saturating_add(more.seen);
+        let halve = self.recent.checked_add(more.recent).is_none();
+        let sum = |a: u16, b: u16| {
+            if halve {
+                a / 2 + b / 2
+            } else {
+                a.saturating_add(b)
+            }
+        };
+        self.recent = sum(self.recent, more.recent);
+        let parts = self.parts.iter_mut().flatten();
+        for (part, more) in parts.zip(more.parts.iter().flatten()) {
+            *part = sum(*part, *more);
+        }
+    }
+
     /// The parts read and written, without strays.
     fn masks(&self) -> [u64; 2] {
         let often = |n: u16| n > 0 && u32::from(n) * STRAY_SHARE >= u32::from(self.recent);
@@ -229,6 +248,34 @@ impl SharedLines {
             uses.len() - 1
         });
         &mut uses[at]
+    }
+
+    /// Pages have other ids from now on; two may have one.
+    pub fn change_pages(&mut self, new_ids: &HashMap<u32, u32>) {
+        let moved: Vec<_> = self
+            .uses
+            .extract_if(|(page, _), _| new_ids.contains_key(page))
+            .collect();
+        for ((page, line), uses) in moved {
+            let known = self.uses.entry((new_ids[&page], line)).or_default();
+            for more in uses {
+                match known.iter_mut().find(|u| u.thread == more.thread) {
+                    Some(same) => {
+                        same.add(&more);
+                        self.count -= 1;
+                    }
+                    None => known.push(more),
+                }
+            }
+        }
+        let objects: Vec<_> = self
+            .objects
+            .extract_if(|(page, _), _| new_ids.contains_key(page))
+            .collect();
+        let objects = objects
+            .into_iter()
+            .map(|((page, granule), object)| ((new_ids[&page], granule), object));
+        self.objects.extend(objects);
     }
 
     /// Keeps the half of the lines that is used more; of those used alike, as many as fit.

@@ -4,6 +4,7 @@ mod fake;
 mod forged;
 mod lines;
 mod names;
+mod page_reuse;
 mod sampling;
 
 use super::*;

@@ -100,7 +100,9 @@ pub fn named_pages(
     let mut found = Vec::new();
     for (process, intervals) in snapshot.iter() {
         let mut space = AddressSpaceHistory::default();
-        intervals.iter().for_each(|i| space.map(*i));
+        for interval in intervals.iter() {
+            space.map(*interval);
+        }
         let shared = aliases.0.get(process).map_or(&[][..], |a| a);
         for interval in space.live_in(0, u64::MAX) {
             let mut add = |start: u64, run: RegionSpan| {

@@ -1,0 +1,89 @@
+//! What a run could not see or keep.
+use super::engine::CollectorEngine;
+use super::sampling::SamplingScale;
+use hither_profile::TraceCost;
+use hither_sys::wire;
+
+/// Share of the accesses that sampling may leave out of the totals without a word.
+const MOST_UNSEEN: f64 = 0.05;
+
+/// What could not be seen, a sentence each.
+pub fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost) -> Vec<String> {
+    let lost = engine.segment.lost();
+    let told = |kind| engine.target_state.lost.contains(&kind);
+    let mut found = Vec::new();
+    let mut say = |when: bool, what: String| {
+        if when {
+            found.push(what);
+        }
+    };
+    say(
+        lost.threads > 0 || told(wire::LOST_THREADS),
+        format!(
+            "{} threads past the {}th of the run were not traced.",
+            lost.threads,
+            wire::MAX_THREADS - 1
+        ),
+    );
+    say(
+        lost.processes > 0 || told(wire::LOST_PROCESSES),
+        format!(
+            "{} processes past the {}th of the run were not traced.",
+            lost.processes,
+            wire::MAX_PROCESSES - 1
+        ),
+    );
+    say(
+        told(wire::LOST_CHILD_32BIT),
+        "A 32-bit child process was not traced.".into(),
+    );
+    say(
+        told(wire::LOST_JVM),
+        "A Java virtual machine that the program started was not traced.".into(),
+    );
+    say(lost.pages > 0 || lost.blocks > 0 || told(wire::LOST_MEMORY), format!(
+        "Accesses to some pages were not counted: {} pages and {} page-count blocks past the tracer's limits.", lost.pages, lost.blocks));
+    say(
+        lost.chunks > 0,
+        format!(
+            "{} chunks of shared memory past the tracer's limit were treated as private.",
+            lost.chunks
+        ),
+    );
+    say(
+        lost.users > 0,
+        format!(
+            "Communication is too low: {} times no more users of a line could be remembered; trace with shorter slices.",
+            lost.users
+        ),
+    );
+    say(
+        lost.sites > 0,
+        format!(
+            "{} places in the code past the tracer's limit have no source line.",
+            lost.sites
+        ),
+    );
+    say(
+        told(wire::LOST_OBJECTS),
+        "A process has more data structures than the tracer tells apart: the last ones found have no counts.".into(),
+    );
+    say(cost.lost_events > 0, format!(
+        "{} events (mappings, allocations) were lost: some pages and data structures have no name.", cost.lost_events));
+    say(cost.lost_samples > 0, format!(
+        "{} samples were lost: source lines and estimated counts of data structures are less sure.", cost.lost_samples));
+    say(scale.unseen > MOST_UNSEEN, format!(
+        "Totals are too low: {:.0} % of the accesses were made by threads that slept or had ended whenever a slice was traced; trace without --sample.", scale.unseen * 100.0));
+    let reused = engine.target_state.regions.ended.reused;
+    say(reused > 0, format!(
+        "{reused} mappings count together with an earlier one of the same size and thread that had ended: more than 1024 or 256 MiB had."));
+    let (wall, slices) = (engine.timer.wall_slices, engine.slices.rows.len());
+    say(wall > 0, format!(
+        "{wall} of {slices} slices last as long as the wall clock says: the program's memory may not be read, so its instructions were not known meanwhile."));
+    let (pages, comm) = (engine.pages.factor(), engine.comm.factor());
+    say(pages > 1, format!(
+        "Page usage over time is kept for groups of {pages} slices, to stay within the budgets of size and collector time; totals are exact."));
+    say(comm > 1, format!(
+        "Communication over time is kept for groups of {comm} slices, to stay within the size budget; totals and the metrics of each slice are exact."));
+    found
+}
