@@ -6,6 +6,7 @@ use hither_sys::{Cpu, Pid, Tid};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 
 /// A thread at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,6 +124,14 @@ pub fn thread_ids(pid: Pid) -> Vec<Tid> {
     let mut tids: Vec<Tid> = names.filter_map(|name| name.parse().ok()).collect();
     tids.sort_unstable();
     tids
+}
+
+/// How many threads a process has: the folder of its threads says so without being read.
+#[must_use]
+pub fn thread_count(pid: Pid) -> Option<usize> {
+    let folder = fs::metadata(format!("/proc/{pid}/task")).ok()?;
+    // Itself and its parent count as links too.
+    usize::try_from(folder.nlink().checked_sub(2)?).ok()
 }
 
 /// The processes that a thread has made and that are still its children.

@@ -6,6 +6,10 @@
 //! taken in order of their ids. The first thread of a process is pinned only when a second
 //! one exists or the process is a second old, for runtimes count the units they may use at
 //! the start and would take one unit for all there are.
+//!
+//! A look at everything costs some 20 us a thread. While that has taken more than its share of a
+//! processor, only the numbers of threads are looked at, which is one call a process, and threads
+//! only where the number has changed.
 use super::guide::{ActivePhases, ExecImage, InitialPlacement, PlacementGuide};
 use super::outcome::{CostOutcome, FollowMethod, PhaseOutcome, RunOutcome, ThreadOutcome};
 use super::progress::PhaseProgress;
@@ -15,6 +19,7 @@ use crate::follow::job_control::{self, BlockedSignals, WaitEvent};
 use crate::follow::launch;
 use crate::follow::procfs::{self, ThreadStatus};
 use anyhow::{Context, Result};
+use hither_profile::Nanos;
 use hither_sys::affinity::CpuMask;
 use hither_sys::{Pid, Tid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +30,12 @@ const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 /// Between two looks at where a thread runs.
 const READ_BACK: Duration = Duration::from_millis(100);
+/// Share of a processor that looking may take, and what it may have taken before that counts.
+const CPU_SHARE: f64 = 0.01;
+const CPU_GRACE: Duration = Duration::from_millis(100);
+/// While it has taken more: the share for looking at numbers, and the longest pause for it.
+const COUNTING_SHARE: f64 = 0.005;
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// When a process of one thread is taken to have counted its units.
 const SETTLED_AGE: Duration = Duration::from_secs(1);
 
@@ -78,6 +89,8 @@ struct ProcPoller {
     progress: Option<Box<dyn PhaseProgress>>,
     root: Pid,
     start: Instant,
+    /// Processor time of hither at the start.
+    cpu_at_start: Nanos,
     /// Where threads may run that are not placed.
     allowed: CpuMask,
     processes: BTreeMap<Pid, PolledProcess>,
@@ -112,6 +125,7 @@ impl ProcPoller {
             progress,
             root,
             start: now,
+            cpu_at_start: own_time(),
             known_masks: BTreeSet::from([allowed.to_string()]),
             allowed,
             processes: BTreeMap::new(),
@@ -126,8 +140,38 @@ impl ProcPoller {
         })
     }
 
+    /// Processor time that looking has taken and may have taken by now.
+    fn cpu_budget(&self) -> (Duration, Duration) {
+        let spent = own_time().saturating_sub(self.cpu_at_start);
+        let share = self.start.elapsed().mul_f64(CPU_SHARE);
+        (Duration::from_nanos(spent), CPU_GRACE + share)
+    }
+
     /// Looks once; how long to wait before the next time.
     fn poll_once(&mut self) -> Duration {
+        let (before, allowed) = self.cpu_budget();
+        let all = before < allowed;
+        let seen = self.look_at_processes(all);
+        self.follow_phases();
+        if all && self.read_back.elapsed() >= READ_BACK {
+            self.read_back = Instant::now();
+            self.read_all_back();
+        }
+        self.pause = match seen {
+            true => MIN_PAUSE,
+            false => (self.pause * 2).min(MAX_PAUSE),
+        };
+        let (after, allowed) = self.cpu_budget();
+        if !all && after > allowed {
+            let affordable = (after - before).div_f64(COUNTING_SHARE);
+            return self.pause.max(affordable.min(LONGEST_PAUSE));
+        }
+        self.pause
+    }
+
+    /// Looks at the processes, and those that come of them, with all their threads or only their
+    /// number. Whether there were new threads.
+    fn look_at_processes(&mut self, all: bool) -> bool {
         self.looks += 1;
         let seen = self.threads.len();
         let mut pids: Vec<(Pid, Option<Pid>)> = vec![(self.root, None)];
@@ -141,26 +185,21 @@ impl ProcPoller {
         let mut at = 0;
         while let Some(&(pid, parent)) = pids.get(at) {
             at += 1;
-            for child in self.look_at(pid, parent) {
+            for child in self.look_at(pid, parent, all) {
                 if pids.iter().all(|(known, _)| *known != child) {
                     pids.push((child, Some(pid)));
                 }
             }
         }
-        self.follow_phases();
-        if self.read_back.elapsed() >= READ_BACK {
-            self.read_back = Instant::now();
-            self.read_all_back();
-        }
-        self.pause = match self.threads.len() > seen {
-            true => MIN_PAUSE,
-            false => (self.pause * 2).min(MAX_PAUSE),
-        };
-        self.pause
+        self.threads.len() > seen
     }
 
-    /// Takes in the new threads of a process and forgets those that are gone; its children.
-    fn look_at(&mut self, pid: Pid, parent: Option<Pid>) -> Vec<Pid> {
+    /// Takes in the new threads of a process and forgets those that are gone; its children, or
+    /// without `all` those of its first thread.
+    fn look_at(&mut self, pid: Pid, parent: Option<Pid>, all: bool) -> Vec<Pid> {
+        if !all && self.has_same_number(pid) {
+            return procfs::child_pids(pid, pid);
+        }
         let tids = procfs::thread_ids(pid);
         if tids.is_empty() {
             if let Some(process) = self.processes.remove(&pid) {
@@ -197,9 +236,20 @@ impl ProcPoller {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.tids = now;
         }
-        tids.iter()
-            .flat_map(|tid| procfs::child_pids(pid, *tid))
-            .collect()
+        let parents = if all { &tids[..] } else { &tids[..1] };
+        let children = parents.iter().map(|tid| procfs::child_pids(pid, *tid));
+        children.flatten().collect()
+    }
+
+    /// Whether a process runs the same program with as many threads as when it was looked at. One of
+    /// a single thread is always looked at: that may have to be pinned by now.
+    fn has_same_number(&self, pid: Pid) -> bool {
+        self.processes.get(&pid).is_some_and(|known| {
+            let number = known.tids.len();
+            number > 1
+                && procfs::thread_count(pid) == Some(number)
+                && procfs::executable(pid) == known.executable
+        })
     }
 
     /// A process that may be new, or run another program than before.

@@ -337,6 +337,30 @@ fn polling_pins_what_lives_long_enough() {
     check("kill -TERM $$", 143);
 }
 
+/// Looking at each of a thousand threads every 20 ms takes 40 % of a processor.
+#[test]
+fn polling_takes_little_of_threads_that_sleep_and_pins_those_that_come_late() {
+    let place = Place::new();
+    let script = "import threading, time\nstart = lambda s: threading.Thread(target=time.sleep, args=(s,)).start()\nfor _ in range(1000): start(6)\ntime.sleep(4)\nstart(2)\ntime.sleep(2)";
+    place.write("sleep.py", script);
+    let line = format!(
+        "{HITHER} run -q --method polling --policy compact --export-json out.json -- python3 sleep.py"
+    );
+    let output = place.shell(&line);
+    assert_eq!(status(&output), 0, "{}", text(&output.stderr));
+    let outcome: Value = serde_json::from_str(&place.read("out.json")).expect("JSON");
+    let threads = outcome["threads"].as_array().expect("threads");
+    assert!(threads.len() >= 1002, "{}", threads.len());
+    let late = threads
+        .iter()
+        .max_by_key(|t| t["tid"].as_u64())
+        .expect("threads");
+    assert_eq!(late["allowed"], late["asked"].to_string(), "{late}");
+    let [cpu, duration] =
+        [&outcome["cost"]["cpu"], &outcome["duration"]].map(|n| n.as_u64().expect("ns"));
+    assert!(cpu < 500_000_000 + duration / 40, "{cpu} of {duration} ns");
+}
+
 /// numactl and taskset are asked what they see.
 #[test]
 fn policies_reach_the_program() {
