@@ -120,7 +120,8 @@ def table(title, values, measure):
               f"{found['after']:>9.2f}{found['size'] / MIB:>13.2f}", flush=True)
     slopes = [slope([(n, f(found)) for n, found in rows])
               for f in (lambda x: x["cpu"], lambda x: x["own"], lambda x: x["shared"], lambda x: x["after"])]
-    print(f"{'slope':>10}{slopes[0]:>9.2f}{slopes[1]:>12.2f}{slopes[2]:>12.2f}{slopes[3]:>9.2f}")
+    texts = [f"{s:.2f}" if s == s else "-" for s in slopes]
+    print(f"{'slope':>10}{texts[0]:>9}{texts[1]:>12}{texts[2]:>12}{texts[3]:>9}")
     return True
 
 
@@ -132,7 +133,7 @@ def readers(hither, program, values, folder, limit):
     good = True
     for verb in READERS:
         def read(n, verb=verb):
-            extra = {"report": ["-o", str(Path(folder, "page.html"))], "check": ["--max-remote", "100"]}
+            extra = {"report": ["-o", str(Path(folder, "page.html"))], "check": ["--max-remote", "100%"]}
             start = time.monotonic()
             command = [str(hither), verb, *extra.get(verb, []), str(profiles[n])]
             found = run(command, limit)

@@ -282,21 +282,6 @@ impl Fake {
         );
     }
 
-    /// All pages of a group of ids have ended, and `pages` in all.
-    pub fn end_group(&mut self, group: u32, pages: u64) {
-        let at = self.engine.segment.layout().ended + u64::from(group) * 8;
-        self.put64(at, u64::MAX);
-        self.put64(offset_of!(SegmentHeader, ended_pages) as u64, pages);
-    }
-
-    /// Groups of page ids that were given back to the target.
-    pub fn free_groups(&self) -> Vec<u32> {
-        let segment = &self.engine.segment;
-        let tail = segment.load_u64(offset_of!(SegmentHeader, free_tail) as u64);
-        let slot = |n: u64| segment.load_u32(segment.layout().free_groups + n * 4);
-        (0..tail).map(slot).collect()
-    }
-
     pub fn shared_page(
         &mut self,
         id: u32,
