@@ -6,6 +6,7 @@ use super::exclusivity::{exclusivity, ExclusivityMetrics};
 use super::memory_traffic::{all_fetches, traffic_table, traffic_unit};
 use super::node_assignment::best_and_worst_assignment;
 use super::page_access::{first_toucher_of_pages, PageAccessTable, PageId, PageSize};
+use super::page_map::PageMap;
 use super::phase_detection::{traced_slices, WINDOW};
 use super::placement_accuracy::{
     accuracy_of, page_migrations, PageMigrationTimeline, PlacementAccuracy,
@@ -220,7 +221,7 @@ pub struct ProfileAnalysis {
     /// Their memory traffic, in the same positions; the same table where fetches were not counted.
     pub traffic: Arc<PageAccessTable>,
     /// The first toucher of each of them.
-    pub touchers: HashMap<PageId, ThreadIx>,
+    pub touchers: PageMap<ThreadIx>,
     /// Positions in the table of each object's pages, each once; by row of the object.
     pub pages_of_object: HashMap<usize, Vec<usize>>,
 }
@@ -336,10 +337,10 @@ fn page_report(
     profile: &Profile,
     setup: &MetricsSetup,
     (table, traffic): (&PageAccessTable, &PageAccessTable),
-    touchers: &HashMap<PageId, ThreadIx>,
+    touchers: &PageMap<ThreadIx>,
     (best, worst): (&[NodeIx], &[NodeIx]),
 ) -> Option<PageReport> {
-    let place = |id| touchers.get(&id).map(|t: &ThreadIx| best[t.at()]);
+    let place = |id| touchers.get(id).map(|t: &ThreadIx| best[t.at()]);
     Some(PageReport {
         pages: table.len(),
         best: exclusivity(table, setup.nodes, best)?,

@@ -11,6 +11,7 @@ pub mod memory_traffic;
 pub mod metrics_report;
 pub mod node_assignment;
 pub mod page_access;
+pub mod page_map;
 pub mod phase_detection;
 pub mod placement_accuracy;
 pub mod residence;

@@ -11,12 +11,14 @@
 //! Memory that processes share has a place of its own in each of them; its large pages are
 //! aligned by the offset in it, as the kernel's are. So are those of a region whose address is
 //! not known.
+use super::page_map::PageMap;
 use hither_profile::{
     PageFirstTouch, PageNo, PageUse, ProcessIx, Region, RegionIx, RegionKind, SliceIx, ThreadIx,
     PAGE_SIZE,
 };
 use serde::Serialize;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// The page sizes of OPT section 5.2.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -126,12 +128,16 @@ pub struct ThreadPageAccesses {
 /// cut here, so that sums over a page cannot overflow.
 const MAX_ACCESSES: u64 = 1 << 44;
 
+/// A page, a thread, and its accesses to the page.
+type TableCell = (PageId, ThreadIx, u64);
+
 /// All pages with at least one access, in order, each with its threads in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageAccessTable {
-    ids: Vec<PageId>,
+    /// A table with other sums of the same pages has this in common.
+    ids: Arc<Vec<PageId>>,
     /// Uses of page p are `uses[starts[p]..starts[p + 1]]`.
-    starts: Vec<usize>,
+    starts: Arc<Vec<usize>>,
     uses: Vec<ThreadPageAccesses>,
 }
 
@@ -147,34 +153,47 @@ impl PageAccessTable {
             (id, u.thread, u.reads.saturating_add(u.writes))
         });
         let cells = cells.filter(|(_, _, accesses)| *accesses > 0);
-        let mut table = PageAccessTable::default();
         // One page slice is in this order already, which for millions of rows saves a copy.
         if cells.clone().is_sorted_by_key(|c| (c.0, c.1)) {
-            cells.for_each(|cell| table.push_row(cell));
-        } else {
-            let mut sorted: Vec<(PageId, ThreadIx, u64)> = cells.collect();
-            sorted.sort_unstable();
-            sorted.into_iter().for_each(|cell| table.push_row(cell));
+            return PageAccessTable::from_cells(cells);
         }
-        table.starts.push(table.uses.len());
-        table
+        let mut sorted: Vec<TableCell> = cells.collect();
+        sorted.sort_unstable();
+        PageAccessTable::from_cells(sorted.iter().copied())
     }
 
-    /// Adds to the last page, or begins one.
-    fn push_row(&mut self, (id, thread, accesses): (PageId, ThreadIx, u64)) {
-        let new_page = self.ids.last() != Some(&id);
-        if new_page {
-            self.ids.push(id);
-            self.starts.push(self.uses.len());
+    /// Of cells in order, of which those of the same page and thread add up.
+    fn from_cells(cells: impl Iterator<Item = TableCell> + Clone) -> Self {
+        let (mut pages, mut threads, mut last) = (0, 0, None);
+        for (id, thread, _) in cells.clone() {
+            pages += usize::from(last.map(|(page, _)| page) != Some(id));
+            threads += usize::from(last != Some((id, thread)));
+            last = Some((id, thread));
         }
-        match self.uses.last_mut() {
-            Some(last) if !new_page && last.thread == thread => {
-                last.accesses = last.accesses.saturating_add(accesses).min(MAX_ACCESSES);
+        let mut ids = Vec::with_capacity(pages);
+        let mut starts = Vec::with_capacity(pages + 1);
+        let mut uses: Vec<ThreadPageAccesses> = Vec::with_capacity(threads);
+        for (id, thread, accesses) in cells {
+            let new_page = ids.last() != Some(&id);
+            if new_page {
+                ids.push(id);
+                starts.push(uses.len());
             }
-            _ => self.uses.push(ThreadPageAccesses {
-                thread,
-                accesses: accesses.min(MAX_ACCESSES),
-            }),
+            match uses.last_mut() {
+                Some(last) if !new_page && last.thread == thread => {
+                    last.accesses = last.accesses.saturating_add(accesses).min(MAX_ACCESSES);
+                }
+                _ => uses.push(ThreadPageAccesses {
+                    thread,
+                    accesses: accesses.min(MAX_ACCESSES),
+                }),
+            }
+        }
+        starts.push(uses.len());
+        PageAccessTable {
+            ids: Arc::new(ids),
+            starts: Arc::new(starts),
+            uses,
         }
     }
 
@@ -182,7 +201,7 @@ impl PageAccessTable {
     /// of the rows.
     #[must_use]
     pub fn merge_into(&self, regions: &[Region], size: PageSize) -> Self {
-        let mut cells: Vec<(PageId, ThreadIx, u64)> = Vec::new();
+        let mut cells: Vec<TableCell> = Vec::new();
         // By thread, `None` for those that do not use the page.
         let mut sums: Vec<Option<u64>> = Vec::new();
         let large = |page: usize| self.ids[page].at_size(regions, size);
@@ -203,10 +222,7 @@ impl PageAccessTable {
         }
         // The parts of a page that lies in several regions come one after another now.
         cells.sort_unstable();
-        let mut table = PageAccessTable::default();
-        cells.into_iter().for_each(|cell| table.push_row(cell));
-        table.starts.push(table.uses.len());
-        table
+        PageAccessTable::from_cells(cells.iter().copied())
     }
 
     /// The same pages and threads with other sums: those of each page by its position, divided among
@@ -265,15 +281,28 @@ pub fn first_toucher_of_pages(
     rows: &[PageFirstTouch],
     regions: &[Region],
     size: PageSize,
-) -> HashMap<PageId, ThreadIx> {
-    let mut first: HashMap<PageId, (SliceIx, ThreadIx)> = HashMap::new();
+) -> PageMap<ThreadIx> {
+    let mut first: Vec<(PageId, (SliceIx, ThreadIx))> = Vec::new();
+    if size == PageSize::K4 {
+        first.reserve_exact(rows.len());
+    }
     for row in rows {
-        let entry = first
-            .entry(size.page_of(regions, row.region, row.page))
-            .or_insert((row.slice, row.thread));
-        if row.slice < entry.0 {
-            *entry = (row.slice, row.thread);
+        let (id, touch) = (
+            size.page_of(regions, row.region, row.page),
+            (row.slice, row.thread),
+        );
+        // The parts of a large page follow one another.
+        match first.last_mut() {
+            Some((last, before)) if *last == id => {
+                if touch.0 < before.0 {
+                    *before = touch;
+                }
+            }
+            _ => first.push((id, touch)),
         }
     }
-    first.into_iter().map(|(id, (_, t))| (id, t)).collect()
+    // What is last of a page in this order is the first row of its first slice.
+    first.reverse();
+    first.sort_by_key(|(id, (slice, _))| (*id, Reverse(*slice)));
+    PageMap::from_pairs(first).map(|(_, thread)| *thread)
 }

@@ -2,6 +2,7 @@
 //! to move during the run (OPT 5.1.5, 5.2.2).
 use super::exclusivity::accesses_per_node;
 use super::page_access::{PageAccessTable, PageId, PageSize};
+use super::page_map::PageMap;
 use hither_profile::{NodeIx, PageUse, Profile, SliceIx, ThreadIx};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -88,7 +89,7 @@ pub fn page_migrations(
     whole: (&PageAccessTable, PageSize),
     nodes: usize,
     node_of: &[NodeIx],
-    touchers: &HashMap<PageId, ThreadIx>,
+    touchers: &PageMap<ThreadIx>,
 ) -> PageMigrationTimeline {
     let (whole, size) = whole;
     let mut by_slice: BTreeMap<SliceIx, Vec<&PageUse>> = BTreeMap::new();
@@ -97,10 +98,9 @@ pub fn page_migrations(
     }
     let alone = by_slice.len() == 1;
     let mut out = PageMigrationTimeline::default();
-    let mut place: HashMap<PageId, (NodeIx, u32)> = touchers
-        .iter()
-        .map(|(id, t)| (*id, (node_of[t.at()], 0)))
-        .collect();
+    let mut place = touchers.map(|t| (node_of[t.at()], 0u32));
+    // Of a profile that does not say who touched them first.
+    let mut untouched: HashMap<PageId, (NodeIx, u32)> = HashMap::new();
     let mut per_node = vec![0; nodes];
     for (first, rows) in by_slice {
         let made;
@@ -121,9 +121,11 @@ pub fn page_migrations(
             let best = per_node.iter().position(|&c| c == max).unwrap_or(0);
             most += max as f64;
             slice.accesses = slice.accesses.saturating_add(per_node.iter().sum());
-            let now = place
-                .entry(table.id(page))
-                .or_insert((NodeIx(best as u32), 0));
+            let id = table.id(page);
+            let now = match place.get_mut(id) {
+                Some(now) => now,
+                None => untouched.entry(id).or_insert((NodeIx(best as u32), 0)),
+            };
             if per_node[now.0.at()] < max {
                 *now = (NodeIx(best as u32), now.1 + 1);
                 slice.migrations += 1;
@@ -135,7 +137,8 @@ pub fn page_migrations(
         out.migrations += slice.migrations;
         out.slices.push(slice);
     }
-    out.moved_once = place.values().filter(|p| p.1 == 1).count() as u64;
-    out.moved_more = place.values().filter(|p| p.1 > 1).count() as u64;
+    let moves = || place.values().chain(untouched.values()).map(|p| p.1);
+    out.moved_once = moves().filter(|&n| n == 1).count() as u64;
+    out.moved_more = moves().filter(|&n| n > 1).count() as u64;
     out
 }

@@ -2,8 +2,8 @@
 //! placement says, else threads where E_app is highest and pages where they were touched first.
 use super::metrics_report::ProfileAnalysis;
 use super::page_access::{PageAccessTable, PageId, ThreadPageAccesses};
+use super::page_map::PageMap;
 use hither_profile::{NodeIx, Placement, Profile};
-use std::collections::HashMap;
 
 /// Threads and pages on nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,7 +12,7 @@ pub struct NodeResidence {
     pub nodes: usize,
     /// By thread.
     pub threads: Vec<NodeIx>,
-    pages: HashMap<PageId, NodeIx>,
+    pages: PageMap<NodeIx>,
     /// Whether it is from a placement; else it is first touch with the best assignment of threads.
     pub from_placement: bool,
 }
@@ -46,7 +46,8 @@ impl NodeResidence {
                 *node = place.node();
             }
         }
-        let mut pages = first_touch_nodes(analysis, &threads);
+        let touched = first_touch_nodes(analysis, &threads);
+        let mut pages: Vec<_> = touched.iter().map(|(id, node)| (id, *node)).collect();
         let regions = placement.regions_in(profile);
         for places in placement.phases.iter().rev().flat_map(|p| &p.pages) {
             let Some(Some(region)) = regions.get(places.region as usize) else {
@@ -60,14 +61,14 @@ impl NodeResidence {
                 };
                 let held = (analysis.table).page_range(page(run.first()), page(last));
                 for page in held {
-                    pages.insert(analysis.table.id(page), run.node());
+                    pages.push((analysis.table.id(page), run.node()));
                 }
             }
         }
         NodeResidence {
             nodes: (analysis.report.setup.nodes).max(placement.machine.nodes.len()),
             threads,
-            pages,
+            pages: PageMap::from_pairs(pages),
             from_placement: true,
         }
     }
@@ -75,7 +76,7 @@ impl NodeResidence {
     /// The node of a page, where it is known.
     #[must_use]
     pub fn node_of_page(&self, id: PageId) -> Option<NodeIx> {
-        self.pages.get(&id).copied()
+        self.pages.get(id).copied()
     }
 
     /// The node that a use of a page comes from.
@@ -155,7 +156,6 @@ impl NodeTraffic {
     }
 }
 
-fn first_touch_nodes(analysis: &ProfileAnalysis, threads: &[NodeIx]) -> HashMap<PageId, NodeIx> {
-    let touched = analysis.touchers.iter();
-    touched.map(|(id, t)| (*id, threads[t.at()])).collect()
+fn first_touch_nodes(analysis: &ProfileAnalysis, threads: &[NodeIx]) -> PageMap<NodeIx> {
+    analysis.touchers.map(|t| threads[t.at()])
 }

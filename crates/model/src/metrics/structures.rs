@@ -4,6 +4,7 @@ use super::allocation_paths::calls;
 use super::exclusivity::exclusivity_of;
 use super::memory_traffic::all_fetches;
 use super::page_access::{PageAccessTable, PageId, PageSize};
+use super::page_map::PageMap;
 use super::placement_accuracy::accuracy_of;
 use hither_profile::{FirstTouchLine, NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx, PAGE_SIZE};
 use serde::Serialize;
@@ -120,7 +121,7 @@ pub struct PageContext<'a> {
     /// Accesses to each by thread.
     pub table: &'a PageAccessTable,
     /// The thread that touched each page first.
-    pub touchers: &'a HashMap<PageId, ThreadIx>,
+    pub touchers: &'a PageMap<ThreadIx>,
     /// NUMA nodes of the machine, N.
     pub nodes: usize,
     /// The node of each thread.
@@ -186,7 +187,7 @@ fn metrics_of_structure(
     let mut touched: BTreeMap<ThreadIx, u64> = BTreeMap::new();
     let mut users: Vec<ThreadIx> = Vec::new();
     for &p in held {
-        if let Some(&t) = pages.touchers.get(&pages.table.id(p)) {
+        if let Some(&t) = pages.touchers.get(pages.table.id(p)) {
             *touched.entry(t).or_default() += 1;
         }
         users.extend(pages.table.uses(p).iter().map(|u| u.thread));
@@ -196,7 +197,7 @@ fn metrics_of_structure(
     let mut first_touch: Vec<(ThreadIx, u64)> = touched.into_iter().collect();
     first_touch.sort_by_key(|&(t, n)| (std::cmp::Reverse(n), t));
     let (nodes, node_of) = (pages.nodes, pages.node_of);
-    let place = |id| pages.touchers.get(&id).map(|t: &ThreadIx| node_of[t.at()]);
+    let place = |id| pages.touchers.get(id).map(|t: &ThreadIx| node_of[t.at()]);
     let each = || held.iter().copied();
     StructureMetrics {
         object: ObjectIx(object as u32),

@@ -167,7 +167,7 @@ fn of_size(
     let table = small.merge_into(&profile.regions, size);
     let touchers = first_toucher_of_pages(&profile.first_touch, &profile.regions, size);
     let (best, worst) = best_and_worst_assignment(&table, profile.threads.len(), nodes);
-    let place = |id| touchers.get(&id).map(|t: &ThreadIx| best[t.at()]);
+    let place = |id| touchers.get(id).map(|t: &ThreadIx| best[t.at()]);
     let first_touch = accuracy_of(&table, 0..table.len(), nodes, &best, place);
     Some(page::PageSizeFigures {
         bytes: size.bytes(),

@@ -145,8 +145,23 @@ fn a_large_page_is_placed_by_its_earliest_touch() {
         touch(600, 4, 0),
     ];
     let first = first_toucher_of_pages(&rows, &[], PageSize::M2);
-    let of = |number| first[&PageId::of_region(RegionIx(0), number)];
-    assert_eq!((of(0), of(1)), (ThreadIx(1), ThreadIx(4)));
+    let of = |number| first.get(PageId::of_region(RegionIx(0), number));
+    assert_eq!((of(0), of(1)), (Some(&ThreadIx(1)), Some(&ThreadIx(4))));
+    let row = |region| PageFirstTouch {
+        region: RegionIx(region),
+        ..touch(0, region, 1)
+    };
+    let rows = [
+        row(1),
+        row(0),
+        touch(0, 5, 1),
+        touch(0, 6, 0),
+        touch(0, 7, 0),
+    ];
+    let first = first_toucher_of_pages(&rows, &[], PageSize::K4);
+    let all: Vec<_> = first.iter().map(|(id, t)| (id, t.0)).collect();
+    let page = |region| PageId::of_region(RegionIx(region), 0);
+    assert_eq!(all, [(page(0), 6), (page(1), 1)]);
 }
 
 #[test]
