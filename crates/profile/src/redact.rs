@@ -241,7 +241,7 @@ mod tests {
             .map(String::from)
             .into();
         profile.meta.working_directory = "/home/me".to_owned();
-        profile.meta.machine.hostname = "cat".to_owned();
+        profile.meta.machine.hostname = "quiet-cat".to_owned();
         profile.meta.limits = vec!["/home/me/a.c changed.".to_owned()];
         profile.objects = vec![Object {
             name: "/home/me/a.c:3 (main)".to_owned(),
@@ -252,7 +252,7 @@ mod tests {
         profile.redact();
         assert_eq!(profile.meta.command, ["app", REDACTED]);
         let all = format!("{profile:?}");
-        for private in ["/home", "password", "cat", "SourceText {"] {
+        for private in ["/home", "password", "quiet-cat", "SourceText {"] {
             assert!(!all.contains(private), "{private}: {all}");
         }
     }

@@ -137,3 +137,48 @@ pub fn exit_status(end: &RunEnd) -> u8 {
     };
     u8::try_from(status & 0xff).unwrap_or(u8::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    /// Only there is the process ours to be ended.
+    const IN_CHILD: &str = "HITHER_TEST_LET_GO";
+
+    #[test]
+    fn in_child_signals_are_let_go() {
+        if std::env::var_os(IN_CHILD).is_some() {
+            HeldSignals::hold().expect("hold").let_go();
+            println!("\nheld");
+            std::thread::sleep(Duration::from_secs(60));
+        }
+    }
+
+    #[test]
+    fn signals_soon_after_the_program_are_for_it_and_later_ones_for_us() {
+        let test = "program::child::tests::in_child_signals_are_let_go";
+        // The threads of the test harness hold them as those of hither do.
+        let mut child = Command::new("env")
+            .arg("--block-signal=TERM")
+            .arg(std::env::current_exe().expect("own path"))
+            .args(["--exact", test, "--nocapture"])
+            .env(IN_CHILD, "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("spawn");
+        let output = BufReader::new(child.stdout.take().expect("stdout"));
+        let mut lines = output.lines().map_while(Result::ok);
+        assert!(lines.any(|line| line == "held"));
+        let pid = Pid::from_raw(i32::try_from(child.id()).expect("pid"));
+        let send = || kill(pid, Signal::SIGTERM).expect("kill");
+        send();
+        std::thread::sleep(AFTERWARDS + Duration::from_secs(1));
+        assert_eq!(child.try_wait().expect("wait"), None, "one signal too many");
+        send();
+        let ended = child.wait().expect("wait");
+        assert_eq!(ended.signal(), Some(Signal::SIGTERM as i32));
+    }
+}
