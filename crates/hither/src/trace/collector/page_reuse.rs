@@ -8,7 +8,7 @@
 //! waits for later slices, unless as many pages have ended meanwhile.
 use super::engine::CollectorEngine;
 use super::pages::{page_and_thread, page_thread_key};
-use super::unflushed::for_each_unflushed;
+use super::unflushed::{arena_owners, for_each_unflushed};
 use hither_sys::{wire, Segment};
 use std::collections::HashSet;
 
@@ -47,8 +47,7 @@ impl PageReuse {
     /// The groups found, without those of which a line cache holds lines.
     fn take_groups(&mut self, segment: &Segment) -> HashSet<u32> {
         let mut groups: HashSet<u32> = self.groups.drain(..).collect();
-        for slot in 1..segment.next_thread() {
-            let thread = segment.thread(slot);
+        for (_, thread) in arena_owners(segment) {
             if thread.epoch <= self.epoch {
                 for_each_unflushed(segment, &thread, |left| {
                     groups.remove(&(left.page / wire::BLOCK_PAGES));
