@@ -44,6 +44,19 @@ fn root_writes_nothing_into_a_folder_of_another_user() {
     }
 }
 
+/// The stranger may be root as they like.
+#[test]
+fn root_writes_for_who_called_sudo() {
+    let Some(place) = place_with_profile() else {
+        return;
+    };
+    let caller = "SUDO_UID=54321 SUDO_GID=54321";
+    let written = place.shell(&format!(
+        "{caller} {HITHER} report -q -o stranger/out p.hither"
+    ));
+    assert_eq!(status(&written), 0, "{}", text(&written.stderr));
+}
+
 #[test]
 fn root_follows_no_link_that_another_user_planted() {
     let Some(place) = place_with_profile() else {
