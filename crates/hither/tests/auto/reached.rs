@@ -18,7 +18,7 @@ const NAMESPACES: &str = "unshare -m -p -f --mount-proc";
 fn place(hither: &str, wrapper: &str) -> Option<Place> {
     let place = Place::new();
     let built = place.shell(&format!(
-        "gcc -O1 -pthread -o calm {SOURCE} && gcc -O1 -pthread -static -o static {SOURCE} && chmod 777 ."
+        "gcc -O1 -pthread -o calm {SOURCE} && gcc -O1 -pthread -static -o static {SOURCE} && chmod 1777 ."
     ));
     assert!(built.status.success(), "{}", text(&built.stderr));
     let tried = place.shell(&format!("{wrapper} {hither} --no-profile -q -- true"));

@@ -19,7 +19,7 @@ const NOBODY: [&str; 6] = [
 /// A folder in which `forbid` is.
 fn place() -> Place {
     let place = Place::new();
-    let built = place.shell(&format!("gcc -O1 -Wall -o forbid {SOURCE} && chmod 777 ."));
+    let built = place.shell(&format!("gcc -O1 -Wall -o forbid {SOURCE} && chmod 1777 ."));
     assert!(built.status.success(), "{}", text(&built.stderr));
     place
 }

@@ -114,7 +114,7 @@ fn another_user() {
         eprintln!("skipped: only root can become somebody else");
         return;
     }
-    place.shell("chmod 777 .");
+    place.shell("chmod 1777 .");
     let reachable = place.shell(&format!(
         "setpriv --reuid 65534 --regid 65534 --clear-groups test -x {HITHER}"
     ));

@@ -40,8 +40,9 @@ fn remote_accesses_of_what_one_thread_touches_first() {
     let [remote] = found.as_slice() else {
         panic!("{found:#?}");
     };
-    // Three of four blocks are used by others than the master.
-    assert!((0.6..0.8).contains(&remote.severity), "{remote:#?}");
+    // Three of four blocks are used by others than the master; how often borders are fetched
+    // beside them depends on who runs when.
+    assert!((0.5..0.8).contains(&remote.severity), "{remote:#?}");
     let about = &remote.evidence[2];
     assert!(
         about.contains("past") && about.contains("future"),

@@ -52,7 +52,7 @@ fn root_writes_for_who_called_sudo() {
     };
     let caller = "SUDO_UID=54321 SUDO_GID=54321";
     let written = place.shell(&format!(
-        "{caller} {HITHER} report -q -o stranger/out p.hither"
+        "{caller} {HITHER} report -o stranger/out p.hither"
     ));
     assert_eq!(status(&written), 0, "{}", text(&written.stderr));
 }

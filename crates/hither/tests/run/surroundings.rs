@@ -116,7 +116,7 @@ fn another_user() {
         return;
     }
     let place = Place::new();
-    place.shell("chmod 777 .");
+    place.shell("chmod 1777 .");
     let (hither, notice) = (built("hither"), built("notice"));
     for (program, how) in [
         (&notice, "affinity"),
