@@ -11,6 +11,7 @@ use super::analysis::{self, SharerId, SharingDetector};
 use super::event_log::{EventLog, IntervalEvent, LiveView};
 use super::observer::FaultObserver;
 use super::outcome::{AutoOutcome, AutoThreadOutcome};
+use super::pinned_threads::PinnedThread;
 use super::profile_builder::monotonic;
 use super::request::{CpuNodeMap, DetectionMechanism, MappingQuery, OnlineMapper, PlacementScope};
 use super::restore_helper::RestoreHelper;
@@ -50,7 +51,7 @@ impl OnlineEngine {
     pub fn attach_process(&mut self, pid: Pid) {
         self.state.threads.read_clock();
         for tid in procfs::thread_ids(pid) {
-            self.state.threads.thread_started(tid, pid, 0);
+            self.state.threads.thread_started(tid, pid, 0, None);
             self.state.threads.keep_mask(tid);
         }
         self.state.address_spaces.add_running(pid);
@@ -62,6 +63,7 @@ impl OnlineEngine {
         let began = own_time();
         self.drain_records();
         self.state.cost.detecting += own_time().saturating_sub(began);
+        self.reseat_roles();
         self.cause_faults();
         let passed = self.state.interval.elapsed();
         if passed >= INTERVAL {
@@ -101,20 +103,14 @@ impl OnlineEngine {
                     tid,
                     creator,
                     parent,
-                } if pid != own => {
-                    if pid != parent {
-                        state.reset_process(at, pid);
-                    }
-                    state.clocks.process_started(pid);
-                    state.threads.thread_started(tid, pid, creator);
-                    state.profile.started(at, (pid, tid), (parent, creator));
-                }
+                } if pid != own => state.thread_started(at, (pid, tid), (parent, creator)),
                 KernelEvent::Exit { pid, tid } => state.thread_ended(at, pid, tid),
                 KernelEvent::Comm { tid, name } => state.profile.named(tid, name),
                 KernelEvent::Exec { pid } => {
                     for tid in state.threads.process_execed(pid) {
                         state.thread_ended(at, pid, tid);
                     }
+                    state.forget_members(|threads| threads.abandon_roles(pid));
                     state.profile.mapped(pid, &state.address_spaces);
                     state.profile.execed(at, pid);
                     state.address_spaces.remove_process(pid);
@@ -207,7 +203,9 @@ impl OnlineEngine {
         line.lost = self.observer.lost_records()
             - std::mem::replace(&mut self.state.lost, self.observer.lost_records());
         let (now, before) = (self.state.counts, self.state.before);
-        line.seated = self.map_threads(intervals, now.faults > before.faults);
+        line.seated = std::mem::take(&mut self.state.seated);
+        let mapped = self.map_threads(intervals, now.faults > before.faults);
+        line.seated.extend(mapped);
         if self.scope.pages && (self.state.remap_trigger.pages_may_move() || !self.scope.threads) {
             let began = own_time();
             let nodes = &self.machine.nodes;
@@ -258,9 +256,8 @@ impl OnlineEngine {
         let (Some((pairs, news)), true) = (due, self.scope.threads) else {
             return Vec::new();
         };
-        let of = |member: usize| state.threads.by_member(SharerId(member as u16));
-        let current = (0..state.matrix.members()).map(|m| of(m).and_then(|(_, t)| t.assigned_cpu));
-        let current: Vec<Option<Cpu>> = current.collect();
+        let members = (0..state.matrix.members()).map(|m| SharerId(m as u16));
+        let current: Vec<Option<Cpu>> = members.map(|m| state.threads.seat_of(m)).collect();
         let question = MappingQuery {
             pairs: &pairs,
             new_events: &news,
@@ -271,23 +268,42 @@ impl OnlineEngine {
         let Some(answer) = answer else {
             return Vec::new();
         };
-        let began = own_time();
         state.counts.mappings += 1;
         state.remap_trigger.threads_mapped();
-        let mut seated = Vec::new();
+        let mut moves = Vec::new();
         for (member, cpu) in answer {
-            let Some((tid, _)) = state.threads.by_member(member) else {
-                continue;
-            };
-            let (helper, answers) = (&mut self.restore_helper, &mut self.affinity_proxy);
-            match state
-                .threads
-                .pin_thread(tid, cpu, &state.original_mask, |pinned| {
-                    if let Some(answers) = answers {
-                        answers.announce(&pinned);
-                    }
-                    helper.announce(pinned)
-                }) {
+            match state.threads.by_member(member) {
+                Some((tid, _)) => moves.push((tid, cpu)),
+                None => state.threads.reserve_seat(member, cpu),
+            }
+        }
+        self.pin_threads(moves)
+    }
+
+    /// Puts threads that began since on the units where the last ones of their roles were.
+    fn reseat_roles(&mut self) {
+        let returned = std::mem::take(&mut self.state.returned);
+        if self.scope.threads && !returned.is_empty() {
+            let seated = self.pin_threads(returned);
+            self.state.seated.extend(seated);
+        }
+    }
+
+    /// Those of the threads that were not on their units before and are now.
+    fn pin_threads(&mut self, moves: Vec<(Tid, Cpu)>) -> Vec<(Tid, Cpu)> {
+        let began = own_time();
+        let state = &mut self.state;
+        let (helper, answers) = (&mut self.restore_helper, &mut self.affinity_proxy);
+        let mut announce = |pinned: PinnedThread| {
+            if let Some(answers) = answers {
+                answers.announce(&pinned);
+            }
+            helper.announce(pinned)
+        };
+        let mut seated = Vec::new();
+        for (tid, cpu) in moves {
+            let ours = &state.original_mask;
+            match state.threads.pin_thread(tid, cpu, ours, &mut announce) {
                 Ok(true) => seated.push((tid, cpu)),
                 Ok(false) => {}
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),

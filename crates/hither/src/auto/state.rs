@@ -9,7 +9,7 @@ use hither_sys::{Cpu, Pid, Tid};
 
 use super::address_spaces::AddressSpaces;
 use super::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
-use super::analysis::{FaultAccess, SharingDetector, PAGE};
+use super::analysis::{FaultAccess, SharerId, SharingDetector, PAGE};
 use super::event_log::{IntervalEvent, ThreadSnapshot};
 use super::outcome::AutoOverhead;
 use super::page_migration::{PageMigrator, PageTarget};
@@ -58,6 +58,10 @@ pub struct OnlineState {
     /// Intervals since a window of time began.
     pub(super) window_intervals: u32,
     pub(super) own_pid: Pid,
+    /// Threads that began, with the unit that the last one of their role was on.
+    pub(super) returned: Vec<(Tid, Cpu)>,
+    /// And those of them that were put there, since the last interval.
+    pub(super) seated: Vec<(Tid, Cpu)>,
     pub(super) notes: Vec<String>,
 }
 
@@ -84,6 +88,8 @@ impl OnlineState {
             remap_trigger: RemapTrigger::default(),
             window_intervals: 0,
             own_pid: std::process::id().cast_signed(),
+            returned: Vec::new(),
+            seated: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -143,12 +149,29 @@ impl OnlineState {
         seen.known
     }
 
-    /// A thread ended.
-    pub(super) fn thread_ended(&mut self, at: Nanos, pid: Pid, tid: Tid) {
-        if let Some(member) = self.threads.thread_ended(tid) {
+    /// A thread or process begins.
+    pub(super) fn thread_started(&mut self, at: Nanos, of: (Pid, Tid), by: (Pid, Tid)) {
+        let (pid, tid) = of;
+        if pid != by.0 {
+            self.reset_process(at, pid);
+        }
+        self.clocks.process_started(pid);
+        let role = self.profile.started(at, of, by);
+        let seat = self.threads.thread_started(tid, pid, by.1, role);
+        self.returned.extend(seat.map(|cpu| (tid, cpu)));
+    }
+
+    /// Clears the rows of those who are gone.
+    pub(super) fn forget_members(&mut self, gone: impl FnOnce(&mut ThreadTable) -> Vec<SharerId>) {
+        for member in gone(&mut self.threads) {
             self.matrix.clear(member);
             self.remap_trigger.forget_thread(member);
         }
+    }
+
+    /// A thread ended.
+    pub(super) fn thread_ended(&mut self, at: Nanos, pid: Pid, tid: Tid) {
+        self.forget_members(|threads| threads.thread_ended(tid));
         let last = self.threads.threads_of(pid).is_empty();
         if last {
             self.profile.mapped(pid, &self.address_spaces);

@@ -1,9 +1,11 @@
 //! The threads that live: which row of the matrix each has, where it ran last, where it was
-//! put, and where it might run without us.
+//! put, and where it might run without us. And the roles whose last thread ended: the next one
+//! has its row and its unit.
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
+use hither_profile::ThreadIx;
 use hither_sys::affinity::CpuMask;
 use nix::libc;
 use nix::time::{clock_gettime, ClockId};
@@ -18,6 +20,8 @@ use hither_sys::{Cpu, Pid, Tid};
 pub struct ThreadEntry {
     pub pid: Pid,
     pub member: SharerId,
+    /// The first thread of its role.
+    role: Option<ThreadIx>,
     /// The unit that it faulted on last.
     pub last_cpu: Option<Cpu>,
     /// The unit that it was put on.
@@ -38,6 +42,22 @@ impl ThreadEntry {
         birth.is_some_and(|birth| birth.0 <= self.seen.0 + 1)
     }
 
+    /// Of a thread that begins: the mask that its creator has, or would have without us.
+    fn inherit_mask(&mut self, tid: Tid, parent: Option<ThreadEntry>) {
+        let Some(parent) = parent else {
+            return;
+        };
+        let (Some(natural), Ok(mask)) = (&parent.original_mask, CpuMask::of_thread(tid)) else {
+            return;
+        };
+        if parent.was_given(&mask) {
+            let _ = natural.set_affinity(tid);
+        } else if mask != *natural {
+            return;
+        }
+        self.original_mask = parent.original_mask;
+    }
+
     /// Whether a mask is one that it was given.
     fn was_given(&self, mask: &CpuMask) -> bool {
         let seats = self.assigned_cpu.iter().chain(&self.before);
@@ -45,9 +65,19 @@ impl ThreadEntry {
     }
 }
 
+/// A role whose last thread ended.
+#[derive(Clone, Copy, Debug)]
+struct VacantRole {
+    pid: Pid,
+    member: SharerId,
+    /// The unit that its next thread is to be put on.
+    seat: Option<Cpu>,
+}
+
 #[derive(Debug, Default)]
 pub struct ThreadTable {
     threads: HashMap<Tid, ThreadEntry>,
+    vacant: HashMap<ThreadIx, VacantRole>,
     /// How many threads of each process live.
     sizes: HashMap<Pid, usize>,
     by_member: Vec<Option<Tid>>,
@@ -69,40 +99,37 @@ impl ThreadTable {
             StartTime(u64::try_from(now.as_nanos() / CLOCK_TICK.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Adds a thread. A thread inherits its creator's mask: one that hither set is reset, so that it may run where it would without us.
-    pub fn thread_started(&mut self, tid: Tid, pid: Pid, creator: Tid) {
+    /// Adds a thread. A thread inherits its creator's mask: one that hither set is reset, so that it may
+    /// run where it would without us. Returns the unit that the last thread of its role was on.
+    pub fn thread_started(
+        &mut self,
+        tid: Tid,
+        pid: Pid,
+        creator: Tid,
+        role: Option<ThreadIx>,
+    ) -> Option<Cpu> {
         let parent = self.threads.get(&creator).cloned();
-        let Some(thread) = self.add(tid, pid) else {
-            return;
-        };
-        let Some(parent) = parent else {
-            return;
-        };
-        let (Some(natural), Ok(mask)) = (&parent.original_mask, CpuMask::of_thread(tid)) else {
-            return;
-        };
-        if parent.was_given(&mask) {
-            let _ = natural.set_affinity(tid);
-        } else if mask != *natural {
-            return;
-        }
-        thread.original_mask = parent.original_mask;
+        let vacant = role.and_then(|role| self.vacant.remove(&role));
+        let thread = self.add(tid, pid, vacant.map(|vacant| vacant.member))?;
+        thread.role = role;
+        thread.inherit_mask(tid, parent);
+        vacant?.seat
     }
 
     /// The thread with this id, taken in if need be; `None` when there are too many.
     pub fn find_or_add(&mut self, tid: Tid, pid: Pid, ran: Cpu) -> Option<SharerId> {
         let now = self.now;
         if self.threads.get(&tid).is_none_or(|known| known.pid != pid) {
-            self.add(tid, pid)?;
+            self.add(tid, pid, None)?;
         }
         let thread = self.threads.get_mut(&tid)?;
         (thread.last_cpu, thread.seen) = (Some(ran), now);
         Some(thread.member)
     }
 
-    fn add(&mut self, tid: Tid, pid: Pid) -> Option<&mut ThreadEntry> {
+    fn add(&mut self, tid: Tid, pid: Pid, member: Option<SharerId>) -> Option<&mut ThreadEntry> {
         self.thread_ended(tid);
-        let member = match self.free.pop() {
+        let member = match member.or_else(|| self.free.pop()) {
             Some(member) => member,
             None if self.by_member.len() < MAX_THREADS => {
                 self.by_member.push(None);
@@ -115,6 +142,7 @@ impl ThreadTable {
         let thread = ThreadEntry {
             pid,
             member,
+            role: None,
             last_cpu: None,
             assigned_cpu: None,
             before: None,
@@ -125,17 +153,58 @@ impl ThreadTable {
         Some(self.threads.entry(tid).insert_entry(thread).into_mut())
     }
 
-    /// A thread is gone. Its row, to be cleared; its number is free after [`ThreadTable::release_rows`].
-    pub fn thread_ended(&mut self, tid: Tid) -> Option<SharerId> {
-        let thread = self.threads.remove(&tid)?;
+    /// A thread is gone. Rows to be cleared: its own, unless another may take its role, and those of all
+    /// roles with the last thread of a process. Their numbers are free after
+    /// [`ThreadTable::release_rows`].
+    pub fn thread_ended(&mut self, tid: Tid) -> Vec<SharerId> {
+        let Some(thread) = self.threads.remove(&tid) else {
+            return Vec::new();
+        };
         self.by_member[thread.member.at()] = None;
-        self.dead.push(thread.member);
-        let left = self.sizes.get_mut(&thread.pid)?;
+        let (pid, member) = (thread.pid, thread.member);
+        let mut gone = Vec::new();
+        match thread.role {
+            Some(role) => {
+                let seat = thread.assigned_cpu.filter(|_| !thread.chose);
+                self.vacant.insert(role, VacantRole { pid, member, seat });
+            }
+            None => gone.push(member),
+        }
+        let left = self.sizes.entry(pid).or_insert(1);
         *left -= 1;
         if *left == 0 {
-            self.sizes.remove(&thread.pid);
+            self.sizes.remove(&pid);
         }
-        Some(thread.member)
+        self.dead.extend(&gone);
+        if self.thread_count(pid) == 0 {
+            gone.extend(self.abandon_roles(pid));
+        }
+        gone
+    }
+
+    /// Nobody will take the roles that are vacant in a process: rows to be cleared.
+    pub fn abandon_roles(&mut self, pid: Pid) -> Vec<SharerId> {
+        let of = self.vacant.extract_if(|_, vacant| vacant.pid == pid);
+        let gone: Vec<SharerId> = of.map(|(_, vacant)| vacant.member).collect();
+        self.dead.extend(&gone);
+        gone
+    }
+
+    /// The unit on which a thread is, or the next one of its role is to be.
+    #[must_use]
+    pub fn seat_of(&self, member: SharerId) -> Option<Cpu> {
+        match self.by_member(member) {
+            Some((_, thread)) => thread.assigned_cpu,
+            None => self.vacant.values().find(|v| v.member == member)?.seat,
+        }
+    }
+
+    /// The next thread of a role is to be on this unit.
+    pub fn reserve_seat(&mut self, member: SharerId, cpu: Cpu) {
+        let mut vacant = self.vacant.values_mut();
+        if let Some(role) = vacant.find(|role| role.member == member) {
+            role.seat = Some(cpu);
+        }
     }
 
     /// Threads of a process that live, as far as is known.
@@ -272,130 +341,5 @@ impl ThreadTable {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_given_out_again_when_many_are_free() {
-        let mut roster = ThreadTable::default();
-        for tid in 1..=40 {
-            let member = roster.find_or_add(tid, 1, Cpu(0));
-            assert_eq!(member, Some(SharerId(tid as u16 - 1)));
-        }
-        for tid in 1..=20 {
-            assert_eq!(roster.thread_ended(tid), Some(SharerId(tid as u16 - 1)));
-        }
-        assert_eq!(roster.thread_ended(7), None);
-        assert_eq!(roster.release_rows(), []);
-        // Not one of those yet.
-        assert_eq!(roster.find_or_add(50, 1, Cpu(0)), Some(SharerId(40)));
-        (21..=30).for_each(|tid| {
-            roster.thread_ended(tid);
-        });
-        assert_eq!(roster.release_rows().len(), 30);
-        assert!(roster.find_or_add(51, 1, Cpu(0)).expect("a number") < SharerId(30));
-        assert_eq!(roster.by_member(SharerId(40)).map(|t| t.0), Some(50));
-    }
-
-    #[test]
-    fn a_thread_goes_where_it_is_put_and_back() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .expect("sleep");
-        let tid = i32::try_from(child.id()).expect("pid");
-        let ours = CpuMask::of_thread(0).expect("mask");
-        let cpus: Vec<u32> = ours.cpus().collect();
-        let (first, last) = (Cpu(cpus[0]), Cpu(cpus[cpus.len() - 1]));
-        let mut roster = ThreadTable::default();
-        roster.read_clock();
-        roster.find_or_add(tid, tid, first);
-        // Not pinned without the restore helper knowing it.
-        let refused = roster.pin_thread(tid, last, &ours, |pinned| pinned.tid != tid);
-        assert!(!refused.expect("seat"));
-        assert_eq!(CpuMask::of_thread(tid).expect("mask"), ours);
-        assert!(roster.pin_thread(tid, last, &ours, |_| true).expect("seat"));
-        assert_eq!(
-            CpuMask::of_thread(tid).expect("mask"),
-            CpuMask::single(last.0)
-        );
-        assert!(!roster
-            .pin_thread(tid, last, &ours, |_| true)
-            .expect("there already"));
-        assert!(roster.process_execed(tid).is_empty());
-        assert_eq!(CpuMask::of_thread(tid).expect("mask"), ours);
-        // What it chose itself is left alone.
-        assert!(roster.pin_thread(tid, last, &ours, |_| true).expect("seat"));
-        if cpus.len() > 1 {
-            CpuMask::single(first.0)
-                .set_affinity(tid)
-                .expect("its own choice");
-            assert!(!roster
-                .pin_thread(tid, first, &ours, |_| true)
-                .expect("chose"));
-            assert!(roster.by_member(SharerId(0)).is_some_and(|(_, t)| t.chose));
-        }
-        child.kill().expect("kill");
-        child.wait().expect("wait");
-        assert!(!roster
-            .pin_thread(tid, first, &ours, |_| true)
-            .expect("gone"));
-    }
-
-    #[test]
-    fn a_stranger_with_the_id_of_a_dead_thread_is_left_alone() {
-        let mut child = std::process::Command::new("sleep");
-        let mut child = child.arg("60").spawn().expect("sleep");
-        let tid = i32::try_from(child.id()).expect("pid");
-        let ours = CpuMask::of_thread(0).expect("mask");
-        let cpu = Cpu(ours.cpus().next().expect("a unit"));
-        // The kernel spoke of it long before this one began.
-        let mut roster = ThreadTable::default();
-        roster.find_or_add(tid, tid, cpu);
-        assert!(!roster.pin_thread(tid, cpu, &ours, |_| true).expect("seat"));
-        assert_eq!(CpuMask::of_thread(tid).expect("mask"), ours);
-        // Of another process.
-        roster.read_clock();
-        roster.find_or_add(tid, 1, cpu);
-        assert!(!roster.pin_thread(tid, cpu, &ours, |_| true).expect("seat"));
-        assert_eq!(CpuMask::of_thread(tid).expect("mask"), ours);
-        child.kill().expect("kill");
-        child.wait().expect("wait");
-    }
-
-    #[test]
-    fn who_is_gone_is_missed_and_who_came_since_is_no_stand_in() {
-        let mut child = std::process::Command::new("sleep");
-        let mut child = child.arg("60").spawn().expect("sleep");
-        let pid = i32::try_from(child.id()).expect("pid");
-        let mut roster = ThreadTable::default();
-        // The kernel spoke of one long before this one began, and of one that is gone.
-        roster.find_or_add(pid, pid, Cpu(0));
-        roster.find_or_add(i32::MAX - 1, i32::MAX - 1, Cpu(0));
-        let mut missing = roster.missing_threads();
-        missing.sort_unstable();
-        let gone = i32::MAX - 1;
-        assert_eq!(missing, [(pid, pid), (gone, gone)]);
-        assert!(!roster.is_known(pid) && !roster.is_known(gone));
-        roster.thread_ended(gone);
-        roster.read_clock();
-        roster.find_or_add(pid, pid, Cpu(0));
-        assert_eq!(roster.missing_threads(), []);
-        assert!(roster.is_known(pid));
-        child.kill().expect("kill");
-        child.wait().expect("wait");
-        assert_eq!(roster.missing_threads(), [(pid, pid)]);
-    }
-
-    #[test]
-    fn sizes_of_processes() {
-        let mut roster = ThreadTable::default();
-        for tid in [10, 11, 20] {
-            roster.find_or_add(tid, tid / 10 * 10, Cpu(0));
-        }
-        assert_eq!((roster.thread_count(10), roster.thread_count(20)), (2, 1));
-        roster.thread_ended(11);
-        roster.find_or_add(20, 10, Cpu(0));
-        assert_eq!((roster.thread_count(10), roster.thread_count(20)), (2, 0));
-    }
-}
+#[path = "thread_table/tests.rs"]
+mod tests;

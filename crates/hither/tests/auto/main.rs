@@ -13,6 +13,7 @@ mod patterns;
 mod reached;
 mod record;
 mod refused;
+mod roles;
 mod safety;
 mod top;
 

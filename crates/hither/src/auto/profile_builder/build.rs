@@ -348,6 +348,7 @@ fn remove_own_threads(profile: &mut Profile, ours: &[ThreadIx]) {
         .retain(|_| at.next().is_some_and(|at| !is_ours(at)));
     for thread in &mut profile.threads {
         thread.creator = thread.creator.and_then(new);
+        thread.role = thread.role.and_then(new);
     }
     for region in &mut profile.regions {
         region.thread = region.thread.and_then(new);

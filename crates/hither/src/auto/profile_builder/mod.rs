@@ -101,9 +101,9 @@ impl ProfileBuilder {
         }
     }
 
-    /// A thread or process was made.
-    pub fn started(&mut self, at: Nanos, made: (Pid, Tid), by: (Pid, Tid)) {
-        self.tasks.started(at, made, by);
+    /// A thread or process was made. The first thread of the role that it takes in its process.
+    pub fn started(&mut self, at: Nanos, made: (Pid, Tid), by: (Pid, Tid)) -> Option<ThreadIx> {
+        self.tasks.started(at, made, by)
     }
 
     /// The process runs another program.

@@ -2,7 +2,7 @@
 //! program is another process, and its thread another thread, as in a traced profile.
 use std::collections::HashMap;
 
-use hither_profile::{Nanos, Process, ProcessIx, Thread, ThreadIx};
+use hither_profile::{Nanos, Process, ProcessIx, RoleFinder, Thread, ThreadIx};
 
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
@@ -21,6 +21,8 @@ pub struct TaskHistory {
     pub ours: Vec<ThreadIx>,
     by_tid: HashMap<Tid, ThreadIx>,
     by_pid: HashMap<Pid, (ProcessIx, u32)>,
+    /// By the role of who created them: where, and to run what, is not seen.
+    roles: RoleFinder<ThreadIx>,
     /// Threads that found no room.
     pub lost: u64,
 }
@@ -34,6 +36,7 @@ impl TaskHistory {
             ours: Vec::new(),
             by_tid: HashMap::new(),
             by_pid: HashMap::new(),
+            roles: RoleFinder::default(),
             lost: 0,
         }
     }
@@ -66,7 +69,13 @@ impl TaskHistory {
         }
     }
 
-    pub fn started(&mut self, at: Nanos, (pid, tid): (Pid, Tid), (parent, creator): (Pid, Tid)) {
+    /// A thread was created. The first thread of its role, `None` where nobody knows of a role.
+    pub fn started(
+        &mut self,
+        at: Nanos,
+        (pid, tid): (Pid, Tid),
+        (parent, creator): (Pid, Tid),
+    ) -> Option<ThreadIx> {
         let creator = self.find_thread(creator);
         let name = creator.map(|c| self.threads[c.at()].name.clone());
         if pid != parent && !self.by_pid.contains_key(&pid) {
@@ -76,7 +85,17 @@ impl TaskHistory {
             self.add_process(at, pid, of, executable.unwrap_or_default(), rank);
         }
         let creator = creator.filter(|_| pid == parent);
-        self.add(at, (pid, tid), creator, name.unwrap_or_default());
+        let thread = self.add(at, (pid, tid), creator, name.unwrap_or_default())?;
+        self.take_role(thread, creator?)
+    }
+
+    fn take_role(&mut self, thread: ThreadIx, creator: ThreadIx) -> Option<ThreadIx> {
+        let family = self.threads[creator.at()].role.unwrap_or(creator);
+        let (threads, by_tid) = (&self.threads, &self.by_tid);
+        let is_gone = |other: ThreadIx| by_tid.get(&threads[other.at()].tid) != Some(&other);
+        let role = self.roles.role_of(family, thread, is_gone);
+        self.threads[thread.at()].role = (role != thread).then_some(role);
+        Some(role)
     }
 
     /// exec: all other threads of the process have ended.

@@ -200,3 +200,29 @@ fn long_runs_have_longer_slices() {
     assert_eq!(kept.pages.iter().map(|p| p.3).sum::<u64>(), seconds);
     assert!(kept.pages.iter().all(|p| p.0.at() < kept.slices.len()));
 }
+
+#[test]
+fn threads_take_the_roles_of_those_that_ended() {
+    let mut record = ProfileBuilder::new(0);
+    assert_eq!(record.started(0, (1, 1), (9, 9)), None);
+    let mut start = |at, tid, creator| record.started(at, (1, tid), (1, creator)).map(|t| t.0);
+    assert_eq!([2, 3].map(|tid| start(1, tid, 1)), [Some(1), Some(2)]);
+    // Created by another one: another family.
+    assert_eq!(start(2, 4, 2), Some(3));
+    [4, 3, 2].iter().for_each(|&tid| record.ended(3, tid));
+    let mut start = |at, tid, creator| record.started(at, (1, tid), (1, creator)).map(|t| t.0);
+    assert_eq!(
+        [5, 6, 7].map(|tid| start(4, tid, 1)),
+        [Some(1), Some(2), Some(6)]
+    );
+    // By one of the same role.
+    assert_eq!(start(5, 8, 5), Some(3));
+    let profile = record.finish(&AutoOutcome::default());
+    let roles = profile.threads.iter().map(|t| t.role.map(|r| r.0));
+    let roles: Vec<_> = roles.collect();
+    let (none, first, second) = (None, Some(1), Some(2));
+    assert_eq!(
+        roles,
+        [none, none, none, none, first, second, none, Some(3)]
+    );
+}
