@@ -27,6 +27,8 @@ bool hi_process_start(int pid, int parent_pid, uint32_t parent, bool forked, con
   p->inherited_objects = forked ? hi_objects.next_id : 0;
   hi_run.process = ordinal;
   __atomic_store_n(&p->state, HI_PROCESS_LIVE, __ATOMIC_RELEASE);
+  hi_run.stack_top = stack_top;
+  hi_run.stack_limit = stack_limit;
   uint64_t a[] = {(uint64_t)pid, parent, forked, stack_top, stack_limit};
   hi_emit(NULL, HI_EV_PROCESS, 0, a, 5, executable);
   return true;

@@ -57,6 +57,7 @@ struct hi_run {
   struct hi_user_node *user_nodes;
   struct hi_line_use *user_counts; /* NULL without HI_FLAG_ORACLE */
   uint32_t *pagemap;               /* page number -> page id; private to the process, wiped on fork */
+  uint64_t stack_top, stack_limit; /* of the main stack, which grows down to the limit; 0: not known */
   uint32_t line_log2;
   uint32_t index_mask; /* entries in a line cache - 1 */
   uint32_t fetch_sets;

@@ -37,14 +37,20 @@ static bool follows_call(uint64_t pc) {
   return false;
 }
 
+/* Where the stack ends that the stack pointer is in: the main one, or that of the thread; 0: another one. */
+static uint64_t end_of_stack(const struct hi_local *t, uint64_t stack_pointer) {
+  if (stack_pointer < hi_run.stack_top && stack_pointer >= hi_run.stack_limit) return hi_run.stack_top;
+  uint64_t top = t->shared->stack_pointer; /* when the thread began */
+  return stack_pointer < top && top - stack_pointer < LARGEST_STACK ? top : 0;
+}
+
 /* How many words may be read from the stack pointer on: to the end of its page, and further where
- * this is the thread's own stack and the pages have been used. */
+ * its stack is known and the pages have been used. */
 static uint32_t readable_words(const struct hi_local *t, uint64_t stack_pointer) {
   uint64_t end = (stack_pointer | (HI_PAGE_BYTES - 1)) + 1;
-  uint64_t top = t->shared->stack_pointer; /* when the thread began */
-  bool own = stack_pointer < top && top - stack_pointer < LARGEST_STACK;
+  uint64_t top = end_of_stack(t, stack_pointer);
   uint64_t most = stack_pointer + STACK_WORDS * sizeof(uint64_t);
-  while (own && end < most && end < top && hi_run.pagemap[end >> HI_PAGE_SHIFT]) end += HI_PAGE_BYTES;
+  while (end < most && end < top && hi_run.pagemap[end >> HI_PAGE_SHIFT]) end += HI_PAGE_BYTES;
   return (uint32_t)(((end < most ? end : most) - stack_pointer) / sizeof(uint64_t));
 }
 
