@@ -16,7 +16,8 @@
  * z1/z2 and s1/s2 fields of other threads' side records (see hi_side). What is known of its creation
  * is in a thread's slot before it starts, and a thread that joins another marks that one's slot. The
  * users of a line are registered by compare-and-swap. The collector writes
- * only the fields marked "collector". All indices are offsets or ordinals, never pointers,
+ * only the fields marked "collector", and a thread's slot, object counts and arena once it has ended, before
+ * another thread gets its index. All indices are offsets or ordinals, never pointers,
  * since each process maps the segment at its own address.
  *
  * The Rust mirror is crates/sys/src/wire.rs; sizes and offsets are asserted on both
@@ -26,11 +27,11 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 9u
+#define HI_VERSION 10u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
-#define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
-#define HI_MAX_PROCESSES 4096u /* slot 0 is "no process" */
+#define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
+#define HI_MAX_PROCESSES 65536u /* slot 0 is "no process" */
 #define HI_MAX_PAGES (1u << 26)
 #define HI_MAX_BLOCKS (1u << 24)
 #define HI_MAX_SITES (1u << 22)
@@ -92,7 +93,7 @@ struct hi_header {
   uint32_t record_window, record_open;
   uint64_t record_ns;
   /* atomic counters, bumped by the target */
-  uint32_t next_thread;       /* first free thread index, starts at 1 */
+  uint32_t next_thread;       /* first thread index that was never in use, starts at 1 */
   uint32_t next_process;      /* starts at 1 */
   uint32_t next_page;         /* starts at HI_BLOCK_PAGES */
   uint32_t next_block;        /* starts at 1 */
@@ -105,11 +106,14 @@ struct hi_header {
   uint64_t event_head;                             /* next slot to reserve (monotonic) */
   uint64_t event_tail;                             /* collector: next slot to consume (monotonic) */
   uint64_t arena_busy[(HI_MAX_THREADS + 63) / 64]; /* bit per arena in use */
-  uint64_t given_back[(HI_MAX_THREADS + 63) / 64]; /* bit per index of a thread that could not be created */
-  uint64_t record_top;                             /* bytes in use of the area of descriptions */
-  uint32_t next_record_block;                      /* starts at 1 */
+  /* bit per index that is free again: its thread could not be created, or has ended and the collector has all
+   * that it counted, and has cleared its slot */
+  uint64_t given_back[(HI_MAX_THREADS + 63) / 64];
+  uint64_t record_top;        /* bytes in use of the area of descriptions */
+  uint32_t next_record_block; /* starts at 1 */
   uint32_t lost_record_blocks, lost_pieces;
   uint32_t next_object;                /* record, starts at 1 */
+  uint32_t next_serial;                /* of a thread, starts at 1 */
   uint64_t piece_busy[HI_PIECES / 64]; /* bit per piece; the collector clears it once drained */
   uint64_t ended_pages;                /* page ids that have ended so far */
   uint64_t free_head;                  /* next free group to take (monotonic) */
@@ -131,7 +135,7 @@ enum { HI_SYNC_PTHREAD_BARRIER = 0, HI_SYNC_OMP_BARRIER, HI_SYNC_OMP_PARALLEL, H
 struct hi_thread {
   uint32_t state;
   uint32_t process;
-  uint32_t creator; /* index of the thread that created it, 0 for the first of a process */
+  uint32_t creator; /* serial of the thread that created it, 0 for the first of a process */
   int32_t tid;
   uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
   uint64_t stack_pointer;    /* at its start */
@@ -158,8 +162,10 @@ struct hi_thread {
   uint64_t created_at;        /* return address of the program's call that created it, 0: not known */
   uint64_t start_routine;     /* as pthread_create was given it, 0: not known */
   uint64_t thread_pointer;    /* it is created with, which pthread_join is given; 0: not known */
-  uint32_t ended, joined;     /* header.next_thread when it ended, and when it was last waited for; 0: never */
-  uint64_t pad[3];
+  uint32_t ended, joined;     /* header.next_serial when it ended, and when it was last waited for; 0: never */
+  uint32_t serial;            /* of the threads of the run, in order of creation, from 1: indices are used again */
+  uint32_t pad0;
+  uint64_t pad[2];
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };
@@ -284,8 +290,8 @@ struct hi_event {
 struct hi_page {
   uint64_t va; /* page number in the address space of the process that touched it first */
   uint32_t process;
-  uint32_t generation; /* of that process at the first touch */
-  uint32_t first_thread;
+  uint32_t generation;   /* of that process at the first touch */
+  uint32_t first_thread; /* its serial */
   uint32_t first_epoch;
   uint64_t shared;                 /* 0 private; else 1 + (chunk ordinal * HI_CHUNK_PAGES + page in chunk) */
   uint32_t first_site, first_path; /* code site of the first touch; number of a HI_SITE_PATH, 0: not known */
@@ -338,7 +344,7 @@ struct hi_object {
   uint64_t address, size;
   /* of an allocation site: return addresses, innermost first, 0 if none */
   uint64_t frames[HI_FRAMES];
-  uint32_t thread, pad;          /* that allocated first */
+  uint32_t thread, pad;          /* serial of that which allocated first */
   uint64_t blocks, bytes;        /* allocated so far */
   uint64_t smallest, largest;    /* of these blocks, bytes; 0 before the first */
   uint64_t granules, live, peak; /* the same bytes as units of the object map; how many live, at most lived */

@@ -145,7 +145,14 @@ void hi_switch(struct hi_local *t) {
   if (t->recorder) hi_record_update(t);
 }
 
-/* The same if accesses hit it. */
+/* Moves on a thread that waits. */
+void hi_catch_up(struct hi_local *t) {
+  uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
+  if (epoch != t->epoch) hi_tick(t, epoch);
+  if ((uint64_t)t->current != *t->base_slot) hi_switch(t);
+}
+
+/* As hi_count_of, if accesses hit the entry. */
 static struct hi_found_entry entry_of(const struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
   struct hi_found_entry f = hi_count_of(t, other, page, line);
   if (f.tag & HI_STALE) f.entry = NULL;

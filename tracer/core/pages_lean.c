@@ -58,7 +58,7 @@ static void describe(struct hi_local *t, uint32_t id, uint64_t page, uint64_t sh
   p->shared = shared;
   p->first_site = site;
   p->first_path = hi_touch_path(t, site);
-  __atomic_store_n(&p->first_thread, t->index, __ATOMIC_RELEASE);
+  __atomic_store_n(&p->first_thread, t->shared->serial, __ATOMIC_RELEASE);
 }
 
 static uint64_t mix(uint64_t x) {

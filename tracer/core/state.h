@@ -185,7 +185,7 @@ void hi_process_wipe_map(void);
 uint64_t hi_now(void);
 
 /* threads.c */
-uint32_t hi_thread_reserve(void);
+uint32_t hi_thread_reserve(struct hi_local *t);
 void hi_thread_give_back(uint32_t index);
 struct hi_creation {
   uint64_t call, start_routine, thread_pointer; /* see hi_thread */
@@ -223,6 +223,7 @@ uint32_t hi_touch_path(const struct hi_local *t, uint32_t site);
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site);
 void hi_flush(struct hi_local *t);
 void hi_switch(struct hi_local *t);
+void hi_catch_up(struct hi_local *t);
 void hi_forget_page(struct hi_local *t, uint64_t page);
 void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes);
 void hi_add_counts(struct hi_local *t, uint32_t page, uint32_t reads, uint32_t writes);

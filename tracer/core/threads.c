@@ -3,8 +3,11 @@
 #include "line_observation.h"
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
-/* An index that hi_thread_give_back was called with; 0: none. */
+#define FREE_TRIES 1000 /* x 1 ms; slots are freed a few slices after their threads have ended */
+
+/* An index that is free again; 0: none. */
 static uint32_t take_given_back(struct hi_header *h) {
   for (uint32_t word = 0; word < HI_MAX_THREADS / 64; word++) {
     uint64_t bits = __atomic_load_n(&h->given_back[word], __ATOMIC_RELAXED);
@@ -16,16 +19,36 @@ static uint32_t take_given_back(struct hi_header *h) {
   return 0;
 }
 
-/* Index for a thread that is about to be created; 0 when the run has HI_MAX_THREADS already. */
-uint32_t hi_thread_reserve(void) {
-  struct hi_header *h = hi_run.header;
+static uint32_t free_index(struct hi_header *h) {
   uint32_t index = take_given_back(h);
   if (index) return index;
   index = __atomic_fetch_add(&h->next_thread, 1, __ATOMIC_SEQ_CST);
   if (index < HI_MAX_THREADS) return index;
   __atomic_store_n(&h->next_thread, HI_MAX_THREADS, __ATOMIC_SEQ_CST);
-  __atomic_add_fetch(&h->lost_threads, 1, __ATOMIC_RELAXED);
   return 0;
+}
+
+static bool some_have_ended(void) {
+  for (uint32_t i = 1; i < HI_MAX_THREADS; i++)
+    if (__atomic_load_n(&hi_run.threads[i].state, __ATOMIC_RELAXED) == HI_THREAD_ENDED) return true;
+  return false;
+}
+
+/* Index for a thread that `t` (NULL: not known) is about to create; 0 when all are in use. The collector
+ * frees those of threads that have ended, but is behind when thousands are created at once: then it is
+ * waited for. It cannot free those with which `t` may have shared lines, so `t` counts what it has. */
+uint32_t hi_thread_reserve(struct hi_local *t) {
+  struct hi_header *h = hi_run.header;
+  uint32_t index = free_index(h);
+  for (int i = 0; !index && i < FREE_TRIES && !h->closed && !(h->flags & HI_FLAG_RECORD) && some_have_ended(); i++) {
+    struct timespec ms = {0, 1000000};
+    if (t && t->index) hi_catch_up(t);
+    nanosleep(&ms, NULL);
+    index = free_index(h);
+  }
+  if (index) hi_run.threads[index].serial = __atomic_fetch_add(&h->next_serial, 1, __ATOMIC_SEQ_CST);
+  else __atomic_add_fetch(&h->lost_threads, 1, __ATOMIC_RELAXED);
+  return index;
 }
 
 /* What is known of the creation of a thread whose index is reserved. */
@@ -42,12 +65,14 @@ void hi_thread_created(uint32_t index, struct hi_creation creation) {
  * followed one another in the same memory, the last is meant. */
 void hi_thread_joined(uint64_t thread_pointer) {
   uint32_t next = __atomic_load_n(&hi_run.header->next_thread, __ATOMIC_ACQUIRE);
+  struct hi_thread *last = NULL;
   for (uint32_t i = next < HI_MAX_THREADS ? next : HI_MAX_THREADS; i-- > 1;) {
     struct hi_thread *s = &hi_run.threads[i];
     if (s->thread_pointer != thread_pointer || s->process != hi_run.process) continue;
-    __atomic_store_n(&s->joined, next, __ATOMIC_RELAXED);
-    return;
+    if (!last || s->serial > last->serial) last = s;
   }
+  if (!last) return;
+  __atomic_store_n(&last->joined, __atomic_load_n(&hi_run.header->next_serial, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
 }
 
 /* The thread that hi_thread_reserve was called for could not be created. */
@@ -132,7 +157,7 @@ void hi_thread_end(struct hi_local *t) {
   hi_publish_instructions(t);
   __atomic_store_n(&s->epoch, 0, __ATOMIC_RELEASE);
   s->end_ns = hi_now();
-  s->ended = __atomic_load_n(&hi_run.header->next_thread, __ATOMIC_ACQUIRE);
+  s->ended = __atomic_load_n(&hi_run.header->next_serial, __ATOMIC_ACQUIRE);
   s->owns_arena = 0;
   __atomic_store_n(&s->state, HI_THREAD_ENDED, __ATOMIC_RELEASE);
   hi_give_bit(hi_run.header->arena_busy, s->arena);

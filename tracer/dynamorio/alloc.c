@@ -65,7 +65,7 @@ static bool matches(const struct path *path, const uint64_t *words, size_t n) {
 }
 
 static uint32_t new_path(struct hi_local *t, struct path path, uint32_t *head) {
-  struct hi_object site = {.kind = HI_OBJECT_SITE, .thread = t->index};
+  struct hi_object site = {.kind = HI_OBJECT_SITE, .thread = t->shared->serial};
   memcpy(site.frames, path.frames, sizeof site.frames);
   path.object = hi_object_new(site);
   hi_spin_lock(&paths_lock);

@@ -108,7 +108,7 @@ static void on_thread_init(void *dc) {
     dr_abort();
   uint64_t stack_pointer = stack_pointer_of(dc);
   uint32_t index = 0, creator = 0;
-  if (hi_run.process && !regions_take_pending(stack_pointer, &index, &creator)) index = hi_thread_reserve();
+  if (hi_run.process && !regions_take_pending(stack_pointer, &index, &creator)) index = hi_thread_reserve(NULL);
   enter_thread(dc, m, index, creator, stack_pointer);
 }
 

@@ -26,15 +26,15 @@ static uint64_t initial_break;
  * a busy machine new threads start late. */
 struct pending {
   uint64_t stack;
-  uint32_t index, creator; /* index 0: past the limit on threads */
+  uint32_t index, creator; /* index 0: past the limit on threads; serial */
   struct pending *next;
 };
 static struct pending *pending;
 static void *pending_lock;
 
-static void add_pending(const struct hi_local *t, uint64_t stack, struct hi_creation creation) {
+static void add_pending(struct hi_local *t, uint64_t stack, uint32_t creator, struct hi_creation creation) {
   struct pending *p = dr_global_alloc(sizeof *p);
-  *p = (struct pending){stack, hi_thread_reserve(), t->index, NULL};
+  *p = (struct pending){stack, hi_thread_reserve(t), creator, NULL};
   hi_thread_created(p->index, creation);
   dr_mutex_lock(pending_lock);
   p->next = pending;
@@ -64,8 +64,9 @@ void regions_forget_pending(void) {
   pending_lock = dr_mutex_create();
 }
 
-/* Where the stack of the thread starts that the call is to create; 0 if it creates no thread. */
-static uint64_t child_stack(void *dc, int number, const uint64_t *a) {
+/* Where the stack of the thread starts that the call is to create in this memory; 0 if it creates none.
+ * That of vfork is one too, until it executes a program. */
+static uint64_t child_stack(void *dc, int number, const uint64_t *a, bool *vforks) {
   struct clone_args args = {.flags = a[0], .stack = a[1]};
   size_t got;
   if (number == SYS_clone3) {
@@ -73,7 +74,9 @@ static uint64_t child_stack(void *dc, int number, const uint64_t *a) {
     args = (struct clone_args){0};
     if (!dr_safe_read((void *)a[0], size, &args, &got)) return 0;
   }
-  if (!(args.flags & CLONE_THREAD)) return 0;
+  if (number == SYS_vfork) args = (struct clone_args){.flags = CLONE_VM | CLONE_VFORK};
+  *vforks = !(args.flags & CLONE_THREAD) && args.flags & CLONE_VFORK && args.flags & CLONE_VM;
+  if (!(args.flags & CLONE_THREAD) && !*vforks) return 0;
   if (args.stack) return args.stack + args.stack_size;
   dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_CONTROL};
   return dr_get_mcontext(dc, &mc) ? mc.xsp : 0; /* that of the caller */
@@ -81,11 +84,12 @@ static uint64_t child_stack(void *dc, int number, const uint64_t *a) {
 
 /* Before fork, vfork, clone or clone3. */
 static void reserve_child(void *dc, struct hi_local *t, int number, uint64_t *a) {
-  bool clones = number == SYS_clone || number == SYS_clone3;
-  a[CHILD_STACK] = clones ? child_stack(dc, number, a) : 0;
+  bool vforks = false;
+  a[CHILD_STACK] = number == SYS_fork ? 0 : child_stack(dc, number, a, &vforks);
   if (!hi_run.process) return;
-  if (a[CHILD_STACK]) add_pending(t, a[CHILD_STACK], creation_in_progress(dc, t, number, a));
-  else t->child_index = hi_thread_reserve();
+  if (vforks) add_pending(t, a[CHILD_STACK], 0, (struct hi_creation){0});
+  else if (a[CHILD_STACK]) add_pending(t, a[CHILD_STACK], t->shared->serial, creation_in_progress(dc, t, number, a));
+  else t->child_index = hi_thread_reserve(t);
 }
 
 /* The call failed. */

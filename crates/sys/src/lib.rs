@@ -18,6 +18,7 @@ pub mod ptrace;
 pub mod seccomp;
 pub mod segment;
 pub mod segment_layout;
+pub mod segment_reuse;
 pub mod segment_view;
 pub mod target_memory;
 pub mod userfaultfd;

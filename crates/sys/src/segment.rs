@@ -137,6 +137,7 @@ impl Segment {
             next_chunk_object = 1,
             next_record_block = 1,
             next_object = 1,
+            next_serial = 1,
             next_user_node = 1,
         );
         put64!(
@@ -279,6 +280,13 @@ impl Segment {
         if let Some(a) = self.atomic_u64(at) {
             // Another value means that the owner has moved on, which is as good.
             let _ = a.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets bits with release; nothing happens outside the segment.
+    pub(crate) fn set_bits(&self, at: u64, bits: u64) {
+        if let Some(a) = self.atomic_u64(at) {
+            a.fetch_or(bits, Ordering::Release);
         }
     }
 

@@ -99,7 +99,7 @@ impl Segment {
         }
     }
 
-    fn thread_offset(&self, thread: u32) -> u64 {
+    pub(crate) fn thread_offset(&self, thread: u32) -> u64 {
         let size = size_of::<wire::SegmentThread>() as u64;
         self.slot_offset(
             self.layout().threads,

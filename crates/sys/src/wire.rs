@@ -3,9 +3,9 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 pub const MAX_THREADS: u32 = 4352;
-pub const MAX_PROCESSES: u32 = 4096;
+pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
 pub const MAX_BLOCKS: u32 = 1 << 24;
 pub const MAX_SITES: u32 = 1 << 22;
@@ -159,6 +159,7 @@ pub struct SegmentHeader {
     pub lost_record_blocks: u32,
     pub lost_pieces: u32,
     pub next_object: u32,
+    pub next_serial: u32,
     pub piece_busy: [u64; PIECES as usize / 64],
     pub ended_pages: u64,
     pub free_head: u64,
@@ -230,7 +231,9 @@ pub struct SegmentThread {
     pub thread_pointer: u64,
     pub ended: u32,
     pub joined: u32,
-    pub pad: [u64; 3],
+    pub serial: u32,
+    pub pad0: u32,
+    pub pad: [u64; 2],
 }
 
 #[repr(C)]

@@ -15,9 +15,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST 5000
+#define MOST 10000
 #define RAW_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
 
 static atomic_long ran, open_gate;
@@ -53,6 +54,15 @@ static void in_turn(long threads) {
     pthread_t thread;
     create(&thread, pass);
     pthread_join(thread, NULL);
+  }
+}
+
+static void forks(long processes) {
+  for (long i = 0; i < processes; i++) {
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    if (child < 0 || waitpid(child, NULL, 0) != child) _exit(10);
+    ran++;
   }
 }
 
@@ -119,7 +129,7 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(long);
-  } cases[] = {{"crowd", crowd}, {"in-turn", in_turn}, {"refused", refused}, {"raw", raw}};
+  } cases[] = {{"crowd", crowd}, {"in-turn", in_turn}, {"forks", forks}, {"refused", refused}, {"raw", raw}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (strcmp(argv[1], cases[i].name) == 0) cases[i].run(threads);
   printf("%ld ran\n", (long)ran);

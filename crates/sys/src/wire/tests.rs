@@ -60,12 +60,12 @@ fn layout() -> Both {
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
         off_user_nodes, off_user_counts, off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
         ended_pages, free_head, free_tail, off_ended, off_free_groups,
-        total_size, arena_size, left_in_arena, next_object);
+        total_size, arena_size, left_in_arena, next_object, next_serial);
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
         sample_head, sample_tail, lost_samples, name, comm_dirty, traced_accesses,
         untraced_accesses, used, flipped, recorded, observation_head, observation_tail, counter,
-        created_at, start_routine, thread_pointer, ended, joined);
+        created_at, start_routine, thread_pointer, ended, joined, serial);
     compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation, inherited_objects,
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);

@@ -1,22 +1,22 @@
 //! Communication rows of the segment -> events and coherence events per pair and slice.
 //!
 //! M[i][j] = what i's row owes j + what j's row owes i, each pair kept once with i < j.
-use hither_profile::binned::CountRow;
+use hither_profile::binned::{sort_and_sum, CountRow};
 use hither_sys::{wire, Segment};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Groups of 64 columns per row; those from 64 on share dirty bits with the first.
 const COLUMN_GROUPS: u32 = wire::MAX_THREADS.div_ceil(64);
 
-/// The key of a pair of threads, given by slot.
+/// The key of a pair of threads, given by slots or both by their keys.
 pub fn pair_key(a: u32, b: u32) -> u64 {
     let (i, j) = (a.min(b), a.max(b));
-    u64::from(i) << 16 | u64::from(j)
+    u64::from(i) << 32 | u64::from(j)
 }
 
-/// The slots of a key made by [`pair_key`].
-pub fn pair_slots(key: u64) -> (u32, u32) {
-    ((key >> 16) as u32, (key & 0xffff) as u32)
+/// What a key was made of by [`pair_key`].
+pub fn pair_of(key: u64) -> (u32, u32) {
+    ((key >> 32) as u32, key as u32)
 }
 
 #[derive(Default)]
@@ -24,6 +24,8 @@ pub struct CommReader {
     /// What was read last, by (row, group).
     seen: HashMap<(u32, u32), Box<[[u64; 2]; 64]>>,
     pairs: PairSums,
+    /// Events of threads that have left their slots since.
+    settled: Vec<CountRow<2>>,
 }
 
 impl CommReader {
@@ -78,13 +80,42 @@ impl CommReader {
         }
     }
 
-    /// The events and coherence events since the last call.
-    pub fn take_events(&mut self) -> Vec<CountRow<2>> {
-        self.pairs.take()
+    /// Slots are about to change their threads: reads what was added to their columns, and gives what is
+    /// known to the threads that are in the slots.
+    pub fn settle(&mut self, segment: &Segment, slots: &[u32], key: impl Fn(u32) -> u32) {
+        let groups: BTreeSet<u32> = slots.iter().map(|slot| slot / 64).collect();
+        let seen: Vec<(u32, u32)> = self.seen.keys().copied().collect();
+        for (row, group) in seen {
+            if groups.contains(&group) || slots.binary_search(&(row / 2)).is_ok() {
+                self.read_group(segment, row / 2, row & 1, group);
+            }
+        }
+        let rows = self.pairs.take();
+        self.settled
+            .extend(rows.into_iter().map(|row| keyed(row, &key)));
+    }
+
+    /// The events and coherence events since the last call, by pairs of keys.
+    pub fn take_events(&mut self, key: impl Fn(u32) -> u32) -> Vec<CountRow<2>> {
+        let mut rows = std::mem::take(&mut self.settled);
+        let latest = self.pairs.take();
+        rows.extend(latest.into_iter().map(|row| keyed(row, &key)));
+        rows.retain(|(pair, _)| {
+            let (i, j) = pair_of(*pair);
+            i != 0 && i != j
+        });
+        sort_and_sum(&mut rows);
+        rows
     }
 }
 
-/// Sums over unordered pairs, in a triangle that grows with the threads seen.
+/// A row of a pair of slots as one of the threads there.
+fn keyed((slots, counts): CountRow<2>, key: impl Fn(u32) -> u32) -> CountRow<2> {
+    let (a, b) = pair_of(slots);
+    (pair_key(key(a), key(b)), counts)
+}
+
+/// Sums over unordered pairs of slots, in a triangle that grows with the threads seen.
 #[derive(Default)]
 struct PairSums {
     events: Vec<[u64; 2]>,
@@ -93,7 +124,7 @@ struct PairSums {
 
 impl PairSums {
     fn cell(key: u64) -> usize {
-        let (i, j) = pair_slots(key);
+        let (i, j) = pair_of(key);
         (j as usize * (j as usize).saturating_sub(1)) / 2 + i as usize
     }
 
@@ -115,9 +146,7 @@ impl PairSums {
 
     fn take(&mut self) -> Vec<CountRow<2>> {
         let mut sum = |key| std::mem::take(&mut self.events[Self::cell(key)]);
-        let mut rows: Vec<_> = self.touched.drain(..).map(|key| (key, sum(key))).collect();
-        rows.sort_unstable_by_key(|row| row.0);
-        rows
+        self.touched.drain(..).map(|key| (key, sum(key))).collect()
     }
 }
 

@@ -5,27 +5,25 @@
 //! parity of the epoch, so that slice s can be read while s + 1 fills the other; it is
 //! read just before the epoch moves on to s + 2, which fills the first again.
 use super::burst_recorder::BurstRecorder;
-use super::comm::{pair_slots, CommReader};
+use super::comm::{pair_of, CommReader};
 use super::events::TargetState;
 use super::page_reuse::PageReuse;
 use super::pages::PageReader;
+use super::retirement::SlotRetirement;
 use super::samples::SampleTally;
-use super::sampling::{SamplingSchedule, StageStart};
+use super::sampling::{ObjectCounts, SamplingSchedule, StageStart};
 use super::shared_lines::SharedLines;
 use super::slice_timer::SliceTimer;
 use super::slices::SliceRows;
 use super::threads::ThreadTracker;
-use super::unflushed::{
-    arena_owners, credit_sharers, for_each_unflushed, shared_accesses, UnflushedUses,
-};
 use super::{CollectorConfig, LiveStatus};
-use hither_profile::binned::{sort_and_sum, BinnedCounts, CountRow};
+use hither_profile::binned::{BinnedCounts, CountRow};
 use hither_profile::bursts::BurstWriter;
 use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::Slice;
 use hither_sys::{wire, Segment};
 use nix::time::{clock_gettime, ClockId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,9 +62,10 @@ pub struct CollectorEngine {
     pub samples: SampleTally,
     pub lines: SharedLines,
     pub recorder: Option<BurstRecorder>,
-    /// What threads that could not flush themselves did, by thread and id of the structure.
-    unflushed_objects: BTreeMap<(u32, u32), wire::ObjectCount>,
-    comm_reader: CommReader,
+    /// What threads did to structures that have left their slots, or could not flush themselves.
+    pub ended_objects: ObjectCounts,
+    pub comm_reader: CommReader,
+    pub retirement: SlotRetirement,
     schedule: SamplingSchedule,
     /// Where the stages of sampling began, but for the first.
     pub stages: Vec<StageStart>,
@@ -89,7 +88,7 @@ pub struct CollectorEngine {
     checked: u64,
     kept_up: u64,
     /// The epoch in which a thread was found stuck and marked.
-    marked: HashMap<u32, u32>,
+    pub marked: HashMap<u32, u32>,
 }
 
 pub fn clock_ns(id: ClockId) -> u64 {
@@ -136,7 +135,8 @@ impl CollectorEngine {
             samples: SampleTally::default(),
             lines: SharedLines::new(config.options.line),
             recorder: None,
-            unflushed_objects: BTreeMap::new(),
+            ended_objects: ObjectCounts::new(),
+            retirement: SlotRetirement::default(),
             comm_reader: CommReader::default(),
             schedule,
             stages: Vec::new(),
@@ -187,7 +187,14 @@ impl CollectorEngine {
     }
 
     pub fn slice_is_over(&mut self) -> bool {
-        self.timer.slice_is_over(&self.segment, monotonic_ns())
+        let now = monotonic_ns();
+        let short = self.needs_slots(now.saturating_sub(self.slice_start));
+        self.timer.slice_is_over(&self.segment, now) || short
+    }
+
+    /// The epoch that the target is in.
+    pub fn epoch(&self) -> u32 {
+        epoch_of(self.traced_count)
     }
 
     /// Within a slice: fetches what has little room in the segment.
@@ -241,6 +248,7 @@ impl CollectorEngine {
         }
         self.reuse_pages();
         self.record_bursts_of_slice();
+        self.retire_slots(closing);
     }
 
     /// Begins a traced slice. Reads the rows of the last but one, which is complete now,
@@ -284,8 +292,8 @@ impl CollectorEngine {
             self.checked = now;
             self.threads.find_dead_processes(&self.segment, now);
         }
-        let regions = &mut self.target_state.regions;
-        let passed = self.threads.scan(&self.segment, regions, now);
+        let (epoch, target) = (self.epoch(), &mut self.target_state);
+        let passed = self.threads.scan(&self.segment, target, epoch, now);
         for (sum, n) in self.sync.iter_mut().zip(passed) {
             *sum = sum.saturating_add(n);
         }
@@ -330,10 +338,11 @@ impl CollectorEngine {
 
     /// What was read from the rows since the last call belongs to this slice.
     fn close_comm(&mut self, slice: u32) {
-        let rows: Vec<CountRow<2>> = self.comm_reader.take_events();
+        let threads = &self.target_state.threads;
+        let rows: Vec<CountRow<2>> = (self.comm_reader).take_events(|slot| threads.known_key(slot));
         if let Some(row) = self.slices.rows.get_mut(slice as usize) {
             let pairs = rows.iter().map(|&(key, [events, _])| {
-                let (i, j) = pair_slots(key);
+                let (i, j) = pair_of(key);
                 (i, j, events)
             });
             let pairs: Vec<_> = pairs.collect();
@@ -350,7 +359,8 @@ impl CollectorEngine {
         for (slot, process) in self.threads.running() {
             let regions = &mut self.target_state.regions;
             self.samples.drain(&self.segment, slot, process, regions);
-            self.lines.drain(&self.segment, slot, process);
+            let key = self.target_state.threads.key(&self.segment, slot);
+            self.lines.drain(&self.segment, slot, key, process);
         }
     }
 
@@ -368,10 +378,10 @@ impl CollectorEngine {
         self.read_pages(closing - 1);
     }
 
-    fn read_pages(&mut self, slice: u32) {
+    pub fn read_pages(&mut self, slice: u32) {
         let rows = self
             .page_reader
-            .read_changed_blocks(&self.segment, &mut self.target_state.regions);
+            .read_changed_blocks(&self.segment, &mut self.target_state);
         self.add_page_rows(slice, rows);
     }
 
@@ -380,12 +390,8 @@ impl CollectorEngine {
         self.current
     }
 
-    pub(super) fn epoch(&self) -> u32 {
-        epoch_of(self.traced_count)
-    }
-
     /// Gives the accesses that no slice has yet to the slices up to this one.
-    fn add_page_rows(&mut self, slice: u32, rows: Vec<CountRow<3>>) {
+    pub fn add_page_rows(&mut self, slice: u32, rows: Vec<CountRow<3>>) {
         let new = self.page_reader.accesses - self.spread;
         self.spread = self.page_reader.accesses;
         self.slices.spread_accesses(slice as usize, new);
@@ -407,11 +413,12 @@ impl CollectorEngine {
         self.comm_reader.read_flagged_rows(&self.segment, parity);
         self.close_slice(false);
         self.slices.give_threads(last as usize);
+        let all: Vec<u32> = (1..self.segment.next_thread()).collect();
         // Without a slice before the last these rows are the last one's, and closing it
         // twice would leave its metrics to the remainder.
         let epoch_before = epoch_of(self.traced_count.wrapping_sub(1));
         if let Some(before) = before {
-            self.credit_unflushed(|epoch| epoch == epoch_before);
+            self.credit_unflushed(&all, |epoch| epoch == epoch_before);
             self.close_comm(before);
         }
         self.comm_reader
@@ -419,11 +426,12 @@ impl CollectorEngine {
         self.drain_samples();
         let rows = self
             .page_reader
-            .read_all_blocks(&self.segment, &mut self.target_state.regions);
+            .read_all_blocks(&self.segment, &mut self.target_state);
         self.add_page_rows(last, rows);
-        self.flush_threads(last);
-        self.credit_unflushed(|epoch| before.is_none() || epoch != epoch_before);
+        self.flush_threads(&all, last);
+        self.credit_unflushed(&all, |epoch| before.is_none() || epoch != epoch_before);
         self.close_comm(last);
+        self.leave_slots(&all);
         self.page_reader
             .name_the_rest(&self.segment, &mut self.target_state.regions);
         // Naming and writing, which come next, need more memory than collecting did.
@@ -433,63 +441,12 @@ impl CollectorEngine {
         self.cpu = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
     }
 
-    /// Flushes for threads that could not do it themselves.
-    fn flush_threads(&mut self, slice: u32) {
-        let mut rows = Vec::new();
-        for (slot, thread) in arena_owners(&self.segment) {
-            for_each_unflushed(&self.segment, &thread, |left| {
-                let counts = [left.reads, left.writes, 0];
-                if let Some((id, count)) = left.object_count() {
-                    let sum = self.unflushed_objects.entry((slot, id)).or_default();
-                    sum.reads += count.reads;
-                    sum.writes += count.writes;
-                }
-                self.page_reader
-                    .add_unflushed(&self.segment, left.page, slot, counts, &mut rows);
-                let others = shared_accesses(left.reads + left.writes, &left.side);
-                if others > 0 && left.page < self.segment.next_page() {
-                    self.lines
-                        .count_unflushed(left.page, left.line, slot, others);
-                }
-            });
-        }
-        sort_and_sum(&mut rows);
-        self.page_reader
-            .add_totals(&self.segment, &mut self.target_state.regions, &rows);
-        self.add_page_rows(slice, rows);
-    }
-
-    /// Credits the communication of what such threads left of a slice.
-    fn credit_unflushed(&mut self, of_slice: impl Fn(u32) -> bool) {
-        let mut uses = UnflushedUses::default();
-        for (slot, thread) in arena_owners(&self.segment) {
-            if !of_slice(thread.epoch) {
-                continue;
-            }
-            for_each_unflushed(&self.segment, &thread, |left| {
-                let n = left.reads + left.writes;
-                credit_sharers(n, &left.side, &left.others, |to, events| {
-                    self.comm_reader.add_credit(slot, to, [events, 0]);
-                });
-                uses.add(thread.epoch, slot, &left);
-            });
-        }
-        uses.settle(|slot, to, events| self.comm_reader.add_credit(slot, to, [0, events]));
-    }
-
-    /// The accesses of a thread to the structures that the tracer tells apart, by id.
-    pub fn object_counts(&self, slot: u32, mut each: impl FnMut(u32, wire::ObjectCount)) {
-        self.segment.for_each_object_count(slot, &mut each);
-        let own = self.unflushed_objects.range((slot, 0)..(slot + 1, 0));
-        own.for_each(|(&(_, id), &count)| each(id, count));
-    }
-
     pub fn live_status(&self) -> LiveStatus {
         LiveStatus {
             elapsed: Duration::from_nanos(self.ended - self.started),
             slices: self.slices.rows.len() as u64,
             threads_alive: self.threads.count_running(),
-            threads_total: self.threads.count(),
+            threads_total: self.target_state.threads.thread_count(),
             accesses: self.page_reader.accesses,
             footprint_bytes: self.page_reader.named * hither_profile::PAGE_SIZE,
         }

@@ -1,6 +1,7 @@
 //! The event ring -> regions, heap and processes, in the order things happened.
 use super::heap::{self, HeapTracker};
 use super::regions::RegionMap;
+use super::thread_rows::ThreadRows;
 use crate::program::mpi;
 use hither_sys::{wire, EventRecord, Segment};
 use std::collections::{BTreeSet, HashMap};
@@ -13,13 +14,14 @@ const BROKEN_EVENT_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct TargetState {
     pub regions: RegionMap,
     pub heap: HeapTracker,
-    /// Executables by process slot.
-    pub executables: HashMap<u32, String>,
+    pub threads: ThreadRows,
     /// MPI ranks on this host by process slot, of those that have one.
     pub ranks: HashMap<u32, u32>,
     /// Kinds of things that the target says it could not trace, HI_LOST_*.
     pub lost: BTreeSet<u64>,
     pub broken_events: u64,
+    /// The last process image of each pid.
+    images: HashMap<i32, u32>,
     waiting_since: Option<Instant>,
 }
 
@@ -58,6 +60,12 @@ impl TargetState {
         }
     }
 
+    /// Whether a thread that was to leave its process by an exec, a child of vfork, has done so.
+    pub fn has_become_image(&self, segment: &Segment, thread: &wire::SegmentThread) -> bool {
+        let image = self.images.get(&thread.tid).copied().unwrap_or(0);
+        image != thread.process && image != 0 && segment.process(image).start_ns >= thread.start_ns
+    }
+
     fn apply_event(&mut self, record: &EventRecord, segment: &Segment) {
         let (event, text) = (&record.event, record.text.as_str());
         let process = u32::from(event.process);
@@ -68,7 +76,10 @@ impl TargetState {
                 self.regions
                     .add_module(process, a[0], a[1], a[4], text, generation);
             }
-            wire::EV_MAP => self.regions.add_mapping(event, text),
+            wire::EV_MAP => {
+                let thread = self.threads.key(segment, event.thread.into());
+                self.regions.add_mapping(event, thread, text);
+            }
             wire::EV_UNMAP => self.regions.unmap(process, a[0], a[1]),
             wire::EV_REMAP => self.regions.remap(process, a, generation),
             wire::EV_BRK => self.regions.set_brk(process, a[0], a[1], generation),
@@ -90,9 +101,12 @@ impl TargetState {
         let forked_from = parent.filter(|_| a[2] == 1);
         self.regions
             .add_process_image(process, forked_from, (a[3], a[4]), generation);
-        self.executables.insert(process, executable.to_owned());
-        // Must be asked while the process lives; ranks live long enough.
+        self.threads
+            .executables
+            .insert(process, executable.to_owned());
         let pid = i32::try_from(a[0]).ok();
+        self.images.extend(pid.map(|pid| (pid, process)));
+        // Must be asked while the process lives; ranks live long enough.
         if let Some(rank) = pid.and_then(mpi::local_rank_of) {
             self.ranks.insert(process, rank);
         }

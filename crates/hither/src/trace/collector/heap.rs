@@ -10,7 +10,7 @@ pub const MAX_RANGES: usize = 10_000;
 #[derive(Default)]
 pub struct AllocationSite {
     pub process: u32,
-    /// Thread of the first block.
+    /// Serial of the thread of the first block.
     pub thread: u32,
     /// (module's region, ELF address) of each call, innermost first.
     pub frames: Vec<(u32, u64)>,

@@ -1,6 +1,7 @@
-//! What a run could not see or keep.
+//! What of a run could not be seen, for its profile.
 use super::engine::CollectorEngine;
 use super::sampling::SamplingScale;
+use super::thread_rows::OWN_ROWS;
 use hither_profile::TraceCost;
 use hither_sys::wire;
 
@@ -20,9 +21,16 @@ pub fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost)
     say(
         lost.threads > 0 || told(wire::LOST_THREADS),
         format!(
-            "{} threads past the {}th of the run were not traced.",
+            "{} threads were not traced: {} others ran at the same time, or had ended shortly before.",
             lost.threads,
             wire::MAX_THREADS - 1
+        ),
+    );
+    let (merged, rows) = engine.target_state.threads.shared();
+    say(
+        rows > 0,
+        format!(
+            "{merged} threads are in {rows} rows: past the {OWN_ROWS}th thread of a run, those that follow one another at the same work are counted as one."
         ),
     );
     say(

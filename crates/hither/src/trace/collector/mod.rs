@@ -27,7 +27,9 @@ mod page_reuse;
 mod pages;
 mod profile_rows;
 mod region_names;
+mod region_threads;
 mod regions;
+mod retirement;
 mod roles;
 mod samples;
 mod sampling;
@@ -37,6 +39,7 @@ mod slices;
 mod target_objects;
 #[cfg(test)]
 mod tests;
+mod thread_rows;
 mod threads;
 mod unflushed;
 mod window_regions;

@@ -7,6 +7,7 @@ use super::regions::{RegionMap, PAGE_BITS};
 use super::samples::SampleTally;
 use super::shared_lines::LineRows;
 use super::target_objects::{AccessesById, ObjectIds};
+use super::thread_rows::ThreadNumbers;
 use crate::trace::symbolizer::{AllocationName, StaticObject, Symbolizer};
 use hither_profile::{
     AllocationPath, Object, ObjectIx, ObjectKind, ObjectMember, ProcessIx, Region, RegionKind,
@@ -32,6 +33,7 @@ pub struct ObjectInput<'a> {
     pub pages: &'a [(PageName, [u64; 3])],
     /// Bytes of shared lines that were touched.
     pub lines: &'a LineRows,
+    pub threads: &'a ThreadNumbers,
     /// What a sampled count stands for.
     pub scale: f64,
 }
@@ -149,9 +151,10 @@ impl ObjectBuilder<'_> {
             });
             let frames: Vec<_> = frames.collect();
             let name = naming.allocation_name(&frames);
+            let owner = self.input.threads.of_serial(site.thread);
             let object = *objects
                 .entry((site.process, AllocationKey::of(&name)))
-                .or_insert_with(|| self.add(heap_object(name, site.process, site.thread)));
+                .or_insert_with(|| self.add(heap_object(name, site.process, owner)));
             let sum = &mut self.found.objects[object as usize];
             sum.size = sum.size.saturating_add(site.peak);
             sum.count = sum.count.saturating_add(site.count);
@@ -361,7 +364,7 @@ impl AllocationKey {
     }
 }
 
-fn heap_object(name: AllocationName, process: u32, thread: u32) -> Object {
+fn heap_object(name: AllocationName, process: u32, owner: Option<ThreadIx>) -> Object {
     Object {
         name: name.name,
         type_name: name.type_name,
@@ -370,7 +373,7 @@ fn heap_object(name: AllocationName, process: u32, thread: u32) -> Object {
         line: name.line,
         function: name.function,
         process: ProcessIx(process.saturating_sub(1)),
-        owner: thread.checked_sub(1).map(ThreadIx),
+        owner,
         ..Object::default()
     }
 }

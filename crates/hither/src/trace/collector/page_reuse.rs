@@ -76,8 +76,8 @@ impl CollectorEngine {
     fn reuse_groups(&mut self, groups: &HashSet<u32>) {
         // What threads wrote down before their lines of these pages were evicted.
         self.drain_samples();
-        let regions = &mut self.target_state.regions;
-        let rows = self.page_reader.read_groups(&self.segment, regions, groups);
+        let target = &mut self.target_state;
+        let rows = self.page_reader.read_groups(&self.segment, target, groups);
         self.pages
             .add_rows(self.current_slice().saturating_sub(1), rows);
         let unnamed = self.page_reader.unnamed_groups();

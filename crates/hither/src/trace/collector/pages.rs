@@ -1,24 +1,27 @@
 //! The page pass: which thread read and wrote which page since the last pass.
 use super::address_space::PageName;
+use super::events::TargetState;
 use super::regions::RegionMap;
+use super::thread_rows::{ThreadNumbers, ThreadRows};
 use hither_profile::binned::{sort_and_sum, CountRow};
 use hither_sys::{wire, Segment};
 use std::collections::{HashMap, HashSet};
 
-/// The key of a page id and the slot of a thread.
+/// Of a page id and the key of a thread.
 pub fn page_thread_key(page: u32, thread: u32) -> u64 {
-    u64::from(page) << 16 | u64::from(thread)
+    u64::from(page) << 32 | u64::from(thread)
 }
 
-/// The (page id, slot of the thread) of a key.
+/// The (page id, key of the thread) of a key.
 pub fn page_and_thread(key: u64) -> (u32, u32) {
-    ((key >> 16) as u32, (key & 0xffff) as u32)
+    ((key >> 32) as u32, key as u32)
 }
 
 /// The thread that touched a page first, and when, from its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstToucher {
     pub name: PageName,
+    /// Its serial, at the end [`PageReader::number_threads`].
     pub thread: u32,
     pub epoch: u32,
     /// Code site of the first touch.
@@ -31,6 +34,8 @@ pub struct FirstToucher {
 pub struct PageReader {
     /// What was read last, by block ordinal.
     seen: Vec<Option<Box<wire::PageCountBlock>>>,
+    /// The blocks of each thread slot.
+    of_slot: Vec<Vec<u32>>,
     /// By page id.
     names: Vec<Option<FirstToucher>>,
     /// Pages that have ended and whose ids were used again; their ids from then on, above those of
@@ -40,7 +45,7 @@ pub struct PageReader {
     pub named: u64,
     /// Pages with counts that have no name yet.
     unnamed: Vec<u32>,
-    /// Reads and writes by thread slot.
+    /// Reads and writes by the key of the thread.
     pub totals: Vec<[u64; 2]>,
     pub accesses: u64,
 }
@@ -51,14 +56,34 @@ impl PageReader {
     pub fn read_all_blocks(
         &mut self,
         segment: &Segment,
-        regions: &mut RegionMap,
+        target: &mut TargetState,
     ) -> Vec<CountRow<3>> {
         let mut rows = Vec::new();
         for number in 1..segment.next_block() {
-            self.read_block(segment, number, &mut rows);
+            self.read_block(segment, number, &mut target.threads, &mut rows);
         }
         sort_and_sum(&mut rows);
-        self.add_totals(segment, regions, &rows);
+        self.add_totals(segment, &mut target.regions, &rows);
+        rows
+    }
+
+    /// Reads the blocks of slots whose threads have ended, flagged or not; those that changed must have
+    /// been read before.
+    pub fn read_blocks_of(
+        &mut self,
+        segment: &Segment,
+        target: &mut TargetState,
+        slots: &[u32],
+    ) -> Vec<CountRow<3>> {
+        let mut rows = Vec::new();
+        for &slot in slots {
+            let blocks = self.of_slot.get(slot as usize).cloned();
+            for number in blocks.unwrap_or_default() {
+                self.read_block(segment, number, &mut target.threads, &mut rows);
+            }
+        }
+        sort_and_sum(&mut rows);
+        self.add_totals(segment, &mut target.regions, &rows);
         rows
     }
 
@@ -66,15 +91,19 @@ impl PageReader {
     pub fn read_changed_blocks(
         &mut self,
         segment: &Segment,
-        regions: &mut RegionMap,
+        target: &mut TargetState,
     ) -> Vec<CountRow<3>> {
-        let mut rows = self.read_changed_rows(segment);
+        let mut rows = self.read_changed_rows(segment, &mut target.threads);
         sort_and_sum(&mut rows);
-        self.add_totals(segment, regions, &rows);
+        self.add_totals(segment, &mut target.regions, &rows);
         rows
     }
 
-    fn read_changed_rows(&mut self, segment: &Segment) -> Vec<CountRow<3>> {
+    fn read_changed_rows(
+        &mut self,
+        segment: &Segment,
+        threads: &mut ThreadRows,
+    ) -> Vec<CountRow<3>> {
         let mut rows = Vec::new();
         let blocks = segment.next_block();
         for first in (0..blocks).step_by(8) {
@@ -84,7 +113,7 @@ impl PageReader {
             }
             for n in (0..8).filter(|n| dirty >> (n * 8) & 0xff != 0) {
                 segment.clear_dirty(first + n);
-                self.read_block(segment, first + n, &mut rows);
+                self.read_block(segment, first + n, threads, &mut rows);
             }
         }
         rows
@@ -94,18 +123,18 @@ impl PageReader {
     pub fn read_groups(
         &mut self,
         segment: &Segment,
-        regions: &mut RegionMap,
+        target: &mut TargetState,
         groups: &HashSet<u32>,
     ) -> Vec<CountRow<3>> {
         let mut rows = Vec::new();
         for number in 1..segment.next_block() {
             if groups.contains(&segment.owner(number).page_block) {
-                self.read_block(segment, number, &mut rows);
+                self.read_block(segment, number, &mut target.threads, &mut rows);
             }
         }
-        rows.extend(self.read_changed_rows(segment));
+        rows.extend(self.read_changed_rows(segment, &mut target.threads));
         sort_and_sum(&mut rows);
-        self.add_totals(segment, regions, &rows);
+        self.add_totals(segment, &mut target.regions, &rows);
         rows
     }
 
@@ -138,7 +167,13 @@ impl PageReader {
         kept
     }
 
-    fn read_block(&mut self, segment: &Segment, number: u32, rows: &mut Vec<CountRow<3>>) {
+    fn read_block(
+        &mut self,
+        segment: &Segment,
+        number: u32,
+        threads: &mut ThreadRows,
+        rows: &mut Vec<CountRow<3>>,
+    ) {
         let owner = segment.owner(number);
         let known = owner.thread > 0 && owner.thread < segment.next_thread();
         if !known || owner.page_block > (segment.next_page().saturating_sub(1)) / wire::BLOCK_PAGES
@@ -155,6 +190,13 @@ impl PageReader {
             self.seen.resize_with(at + 1, || None);
         }
         let now = segment.block(number);
+        if self.seen[at].is_none() {
+            let slot = owner.thread as usize;
+            if self.of_slot.len() <= slot {
+                self.of_slot.resize_with(slot + 1, Vec::new);
+            }
+            self.of_slot[slot].push(number);
+        }
         let before = self.seen[at].get_or_insert_with(|| {
             Box::new(wire::PageCountBlock {
                 page: [wire::AccessCount::default(); wire::BLOCK_PAGES as usize],
@@ -162,6 +204,7 @@ impl PageReader {
             })
         });
         let first = owner.page_block * wire::BLOCK_PAGES;
+        let thread = threads.key(segment, owner.thread);
         for at in 0..now.page.len() {
             let (to, from) = (now.page[at], before.page[at]);
             let reads = to.reads.saturating_sub(from.reads);
@@ -169,7 +212,7 @@ impl PageReader {
             // Counts wrap, and cannot grow by 2^32 between two passes.
             let fetches = now.fetches[at].wrapping_sub(before.fetches[at]).into();
             if reads | writes | fetches != 0 {
-                let key = page_thread_key(first + at as u32, owner.thread);
+                let key = page_thread_key(first + at as u32, thread);
                 rows.push((key, [reads, writes, fetches]));
             }
         }
@@ -274,6 +317,14 @@ impl PageReader {
         let named = self.names.iter_mut().flatten();
         for touched in named.chain(&mut self.ended) {
             touched.name = regions.late_modules.resolve_page(touched.name);
+        }
+    }
+
+    /// The threads of the run have their numbers now: the first touchers are known by them, from 1.
+    pub fn number_threads(&mut self, numbers: &ThreadNumbers) {
+        let ended = self.ended.iter_mut();
+        for touched in self.names.iter_mut().flatten().chain(ended) {
+            touched.thread = numbers.of_serial(touched.thread).map_or(0, |ix| ix.0 + 1);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The end of the run: what the engine gathered -> the tables of a [`Profile`].
 use super::address_space::PageName;
-use super::comm::pair_slots;
+use super::comm::pair_of;
 use super::engine::CollectorEngine;
 use super::first_touch_lines::{first_touch_lines, FirstTouchInput};
 use super::limits::limits;
@@ -11,6 +11,7 @@ use super::roles::roles;
 use super::sampling::{scaled, SamplingScale};
 use super::shared_lines::{LineKey, LineRow};
 use super::target_objects::{accesses_by_id, ObjectIds};
+use super::thread_rows::ThreadNumbers;
 use super::window_regions::{named_pages, ChunkAliasMap};
 use super::CollectedRun;
 use crate::trace::symbolizer::Symbolizer;
@@ -32,15 +33,18 @@ pub fn build_profile(
 ) -> CollectedRun {
     let scale = SamplingScale::of_run(&mut engine);
     let mut meta = meta(&engine, &scale, end);
-    let threads = threads(&engine, &scale, meta.processes.len());
-    let comm = comm(&mut engine, &scale, threads.len());
-    let uses = page_uses(&mut engine, &scale, threads.len());
+    let numbers = ThreadNumbers::new(&engine.target_state.threads, &engine.segment);
+    engine.target_state.regions.number_threads(&numbers);
+    engine.page_reader.number_threads(&numbers);
+    let threads = threads(&engine, &numbers, &scale, meta.processes.len());
+    let comm = comm(&mut engine, &scale, &numbers);
+    let uses = page_uses(&mut engine, &scale, &numbers);
     let totals = page_totals(&uses);
     let pages = &engine.page_reader;
-    let lines = engine.lines.rows(pages, threads.len(), |slot, n| {
-        scaled(n, scale.mean_factor(slot))
-    });
-    let accesses = accesses_by_id(&engine.segment, scale.object_counts());
+    let lines = engine
+        .lines
+        .rows(pages, &numbers, |key, n| scaled(n, scale.mean_factor(key)));
+    let accesses = accesses_by_id(scale.object_counts());
     let input = ObjectInput {
         segment: &engine.segment,
         ids: &ObjectIds::read(&engine.segment),
@@ -50,6 +54,7 @@ pub fn build_profile(
         heap: &mut engine.target_state.heap,
         samples: &engine.samples,
         pages: &totals,
+        threads: &numbers,
         scale: scale.overall_factor(),
     };
     let found = objects::build_objects(input, naming);
@@ -70,26 +75,26 @@ pub fn build_profile(
                 .into(),
         );
     }
-    let numbers = RegionNumbers::new(&engine.target_state.regions.all, &uses, &touches, &found);
+    let regions = RegionNumbers::new(&engine.target_state.regions.all, &uses, &touches, &found);
     let processes = meta.processes.len();
     engine.slices.scale_up(&scale.stage_factors());
-    let bursts = finish_bursts(&mut engine, &numbers, &mut meta);
+    let bursts = finish_bursts(&mut engine, &regions, &mut meta);
     let profile = Profile {
         slices: std::mem::take(&mut engine.slices.rows),
         comm,
-        pages: uses.into_iter().map(|u| numbers.page_use(u)).collect(),
+        pages: uses.into_iter().map(|u| regions.page_use(u)).collect(),
         first_touch: touches
             .into_iter()
-            .map(|t| numbers.first_touch(t))
+            .map(|t| regions.first_touch(t))
             .collect(),
-        regions: numbers.regions(&engine.target_state.regions.all, processes, threads.len()),
-        object_ranges: numbers.ranges(&found),
+        regions: regions.regions(&engine.target_state.regions.all, processes, threads.len()),
+        object_ranges: regions.ranges(&found),
         objects: found.objects,
         sites: found.sites,
         first_touch_lines,
         members: found.members,
         allocation_paths: found.paths,
-        lines: lines.into_iter().map(|l| numbers.line(l)).collect(),
+        lines: lines.into_iter().map(|l| regions.line(l)).collect(),
         threads,
         meta,
         ..Profile::default()
@@ -115,9 +120,9 @@ fn finish_bursts(
 }
 
 fn meta(engine: &CollectorEngine, scale: &SamplingScale, end: RunEnd) -> ProfileMeta {
-    let slots = 1..engine.segment.next_thread();
-    let lost_samples = slots.clone().map(|s| engine.segment.thread(s).lost_samples);
-    let misses = slots.map(|s| engine.segment.thread(s).misses);
+    let threads = &engine.target_state.threads;
+    let lost_samples = threads.iter().map(|t| t.lost_samples);
+    let misses = threads.iter().map(|t| t.misses);
     let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0u64, u64::saturating_add);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let duration = engine.ended - engine.started;
@@ -168,7 +173,7 @@ fn processes(engine: &CollectorEngine) -> Vec<Process> {
         let end = end
             .or(engine.threads.process_died_at(slot))
             .unwrap_or(engine.ended);
-        let executable = engine.target_state.executables.get(&slot).cloned();
+        let executable = engine.target_state.threads.executables.get(&slot).cloned();
         Process {
             pid: p.pid,
             parent,
@@ -186,57 +191,63 @@ fn run_time(engine: &CollectorEngine, clock: u64) -> u64 {
     clock.min(engine.ended).saturating_sub(engine.started)
 }
 
-fn threads(engine: &CollectorEngine, scale: &SamplingScale, processes: usize) -> Vec<Thread> {
-    // Indices at the end may be of threads that could not be created.
-    let mut next = engine.segment.next_thread();
-    while next > 1 && engine.segment.thread(next - 1).state == wire::THREAD_FREE {
-        next -= 1;
-    }
+fn threads(
+    engine: &CollectorEngine,
+    numbers: &ThreadNumbers,
+    scale: &SamplingScale,
+    processes: usize,
+) -> Vec<Thread> {
     let last_process = processes.saturating_sub(1) as u32;
-    let roles = roles(&engine.segment, next);
-    let row = |slot: u32| {
-        let t = engine.segment.thread(slot);
-        let seen = engine.threads.seen.get(slot as usize);
-        let end = seen.and_then(|s| s.end).unwrap_or(engine.ended);
-        let [reads, writes] = scale.thread_accesses(slot);
+    let rows = &engine.target_state.threads;
+    let row = |(&key, role): (&u32, Option<ThreadIx>)| {
+        let t = rows.row(key);
+        let [reads, writes] = scale.thread_accesses(key);
         let name = t.name.split(|&b| b == 0).next().unwrap_or_default();
+        let start = run_time(engine, t.start);
         Thread {
             process: ProcessIx(t.process.saturating_sub(1).min(last_process)),
             tid: t.tid,
             name: String::from_utf8_lossy(name).into_owned(),
-            creator: t
-                .creator
-                .checked_sub(1)
-                .filter(|&c| c + 1 < next)
-                .map(ThreadIx),
-            start: run_time(engine, t.start_ns),
-            end: run_time(engine, end).max(run_time(engine, t.start_ns)),
+            creator: numbers.of_serial(t.creator),
+            start,
+            end: run_time(engine, t.end).max(start),
             instructions: t.instructions,
             reads,
             writes,
-            role: roles[slot as usize - 1],
+            role,
         }
     };
-    (1..next).map(row).collect()
+    numbers
+        .keys
+        .iter()
+        .zip(roles(rows, numbers))
+        .map(row)
+        .collect()
 }
 
-fn comm(engine: &mut CollectorEngine, scale: &SamplingScale, threads: usize) -> Vec<PairComm> {
+fn comm(
+    engine: &mut CollectorEngine,
+    scale: &SamplingScale,
+    numbers: &ThreadNumbers,
+) -> Vec<PairComm> {
     let taken = std::mem::replace(&mut engine.comm, BinnedCounts::new(1));
     let rows = taken.into_bins().flat_map(|(slice, rows)| {
         rows.into_iter()
             .filter_map(move |(key, [events, coherence])| {
-                let (i, j) = pair_slots(key);
-                let known = i >= 1 && j as usize <= threads;
-                known.then(|| PairComm {
+                let (i, j) = pair_of(key);
+                let (a, b) = (numbers.of_key(i)?, numbers.of_key(j)?);
+                Some(PairComm {
                     slice: SliceIx(slice),
-                    i: ThreadIx(i - 1),
-                    j: ThreadIx(j - 1),
+                    i: a.min(b),
+                    j: a.max(b),
                     events: scale.scale_pair(i, j, slice, events),
                     coherence: scale.scale_pair(i, j, slice, coherence.min(events)),
                 })
             })
     });
-    rows.collect()
+    let mut rows: Vec<PairComm> = rows.collect();
+    rows.sort_unstable_by_key(|row| (row.slice, row.i, row.j));
+    rows
 }
 
 /// A row of the `pages` table before regions are numbered.
@@ -251,21 +262,21 @@ pub struct PageUseRow {
 fn page_uses(
     engine: &mut CollectorEngine,
     scale: &SamplingScale,
-    threads: usize,
+    numbers: &ThreadNumbers,
 ) -> Vec<PageUseRow> {
     let taken = std::mem::replace(&mut engine.pages, BinnedCounts::new(1));
     let mut uses: Vec<PageUseRow> = Vec::with_capacity(taken.row_count());
     for (slice, rows) in taken.into_bins() {
         let mut bin: BTreeMap<(PageName, u32), [u64; 3]> = BTreeMap::new();
         for (key, counts) in rows {
-            let (page, slot) = page_and_thread(key);
+            let (page, thread_key) = page_and_thread(key);
             let Some(touched) = engine.page_reader.first_toucher(page) else {
                 continue;
             };
-            if slot >= 1 && slot as usize <= threads {
-                let sum = bin.entry((touched.name, slot - 1)).or_insert([0; 3]);
+            if let Some(thread) = numbers.of_key(thread_key) {
+                let sum = bin.entry((touched.name, thread.0)).or_insert([0; 3]);
                 for (sum, count) in sum.iter_mut().zip(counts) {
-                    *sum = sum.saturating_add(scale.scale_count(slot, slice, count));
+                    *sum = sum.saturating_add(scale.scale_count(thread_key, slice, count));
                 }
             }
         }
@@ -276,13 +287,13 @@ fn page_uses(
             counts,
         }));
     }
-    fit_to_totals(&mut uses, scale);
+    fit_to_totals(&mut uses, scale, numbers);
     uses
 }
 
 /// With page slices longer than slices, one may lie in two stages of sampling: then the sum of a
 /// thread's pages is not what it accessed.
-fn fit_to_totals(uses: &mut [PageUseRow], scale: &SamplingScale) {
+fn fit_to_totals(uses: &mut [PageUseRow], scale: &SamplingScale, numbers: &ThreadNumbers) {
     if !scale.has_stages() {
         return;
     }
@@ -294,7 +305,7 @@ fn fit_to_totals(uses: &mut [PageUseRow], scale: &SamplingScale) {
             .saturating_add(row.counts[1]);
     }
     for row in uses {
-        let [reads, writes] = scale.thread_accesses(row.thread + 1);
+        let [reads, writes] = scale.thread_accesses(numbers.keys[row.thread as usize]);
         let sum = sums.get(&row.thread).copied().unwrap_or_default().max(1);
         let factor = reads.saturating_add(writes) as f64 / sum as f64;
         row.counts = row.counts.map(|count| scaled(count, factor));

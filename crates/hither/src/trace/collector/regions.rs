@@ -46,8 +46,9 @@ fn pages_around(address: u64, length: u64) -> (u64, u64) {
     (address >> PAGE_BITS, end.div_ceil(1 << PAGE_BITS))
 }
 
-fn thread_ix(slot: u32) -> Option<ThreadIx> {
-    slot.checked_sub(1).map(ThreadIx)
+/// Until the threads of the run are numbered, its key.
+pub fn thread_ix(key: u32) -> Option<ThreadIx> {
+    key.checked_sub(1).map(ThreadIx)
 }
 
 impl RegionMap {
@@ -193,8 +194,8 @@ impl RegionMap {
         self.map_interval(process, pages, region, born);
     }
 
-    /// A mapping was made by `event.thread`, or existed when the process started.
-    pub fn add_mapping(&mut self, event: &wire::SegmentEvent, path: &str) {
+    /// A mapping was made by the thread with this key, or existed when the process started.
+    pub fn add_mapping(&mut self, event: &wire::SegmentEvent, thread: u32, path: &str) {
         let process = u32::from(event.process);
         let [address, length, _, _, dev, ino] = event.a;
         if path == "[stack]" || length == 0 {
@@ -218,7 +219,7 @@ impl RegionMap {
                 )
             }
             _ if path.starts_with('[') => self.unknown_region(process),
-            _ => self.private_region(event, pages, path),
+            _ => self.private_region(event, thread, pages, path),
         };
         self.map_interval(process, pages, region, event.generation);
     }
@@ -234,16 +235,22 @@ impl RegionMap {
         })
     }
 
-    fn private_region(&mut self, event: &wire::SegmentEvent, pages: (u64, u64), path: &str) -> u32 {
+    fn private_region(
+        &mut self,
+        event: &wire::SegmentEvent,
+        thread: u32,
+        pages: (u64, u64),
+        path: &str,
+    ) -> u32 {
         let process = u32::from(event.process);
-        let key = (process, event.thread.into(), pages.1 - pages.0);
+        let key = (process, thread, pages.1 - pages.0);
         let count = self.ordinals.entry(key).or_insert(0);
         let ordinal = *count;
         *count = count.saturating_add(1);
         let anonymous = path.is_empty();
         let kind = MappingKind {
             process,
-            thread: thread_ix(event.thread.into()),
+            thread: thread_ix(thread),
             size: (pages.1 - pages.0) << PAGE_BITS,
         };
         if let Some(region) = anonymous.then(|| self.ended.take(kind)).flatten() {
@@ -458,25 +465,6 @@ impl RegionMap {
         RegionInterval {
             region: self.own_copy(process, interval.region),
             ..interval
-        }
-    }
-
-    /// A thread started with its stack pointer here: what it points into is its stack.
-    pub fn add_thread_stack(&mut self, process: u32, thread: u32, stack_pointer: u64) {
-        let Some((region, offset)) = self.locate(process, stack_pointer.saturating_sub(1)) else {
-            return;
-        };
-        let known = &mut self.all[region as usize];
-        let stack = &mut known.region;
-        // Stacks grow down from the end of their mapping; Go's lie somewhere in its heap.
-        if offset < stack.size / 4 * 3 {
-            return;
-        }
-        let free = stack.kind == RegionKind::Mmap
-            || stack.kind == RegionKind::Stack && stack.thread.is_none();
-        if free && known.anonymous {
-            stack.kind = RegionKind::Stack;
-            stack.thread = thread_ix(thread);
         }
     }
 }

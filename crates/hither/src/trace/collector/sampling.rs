@@ -6,7 +6,7 @@
 //! them that were traced (a separate ratio estimate, Cochran 1977, 6.10).
 use super::engine::CollectorEngine;
 use hither_model::rng::Rng;
-use hither_sys::wire::{ObjectCount, SegmentThread};
+use hither_sys::wire::ObjectCount;
 use std::collections::BTreeMap;
 
 /// Slices at the start of a run that are all traced.
@@ -63,40 +63,27 @@ impl SamplingSchedule {
     }
 }
 
-/// Accesses by thread slot and id of the structure.
-type ObjectCounts = BTreeMap<(u32, u32), ObjectCount>;
+/// Accesses by the key of a thread, process and id of the structure.
+pub type ObjectCounts = BTreeMap<(u32, u32, u32), ObjectCount>;
 
 /// Everything counted from the start of the run to the start of a stage.
 #[derive(Default)]
 pub struct StageStart {
     first: u32,
-    /// Traced, untraced, by their instructions (a rep counts once); by thread slot.
+    /// Traced, untraced, by their instructions (a rep counts once); by the key of the thread.
     executed: Vec<[u64; 2]>,
-    /// Reads, writes; by thread slot.
+    /// Reads, writes; by the key of the thread.
     accesses: Vec<[u64; 2]>,
     objects: ObjectCounts,
 }
 
 impl StageStart {
     pub fn now(engine: &CollectorEngine, first: u32) -> StageStart {
-        let slots = engine.segment.next_thread();
-        let of = |t: &SegmentThread| [t.traced_accesses, t.untraced_accesses];
-        let mut objects = ObjectCounts::new();
-        for slot in 1..slots {
-            engine.object_counts(slot, |id, count| {
-                let sum = objects.entry((slot, id)).or_default();
-                sum.reads = sum.reads.saturating_add(count.reads);
-                sum.writes = sum.writes.saturating_add(count.writes);
-                sum.fetches = sum.fetches.saturating_add(count.fetches);
-            });
-        }
         StageStart {
             first,
-            executed: (0..slots)
-                .map(|slot| of(&engine.segment.thread(slot)))
-                .collect(),
+            executed: engine.target_state.threads.executed(&engine.segment),
             accesses: engine.page_reader.totals.clone(),
-            objects,
+            objects: engine.object_counts(),
         }
     }
 }
@@ -109,7 +96,7 @@ fn grown(later: &[[u64; 2]], earlier: &[[u64; 2]], slot: usize) -> [u64; 2] {
 
 /// What sampling left out: a count is multiplied by the factor of its thread in its stage.
 pub struct SamplingScale {
-    /// The factors by thread slot, and where the stage began.
+    /// The factors by the key of the thread, and where the stage began.
     stages: Vec<(Vec<f64>, StageStart)>,
     end: StageStart,
     /// Share of the accesses of threads in stages in which none of theirs were traced.
@@ -150,13 +137,13 @@ impl SamplingScale {
         self.stages.len() > 1
     }
 
-    /// Of a thread slot in the stage of a slice.
-    fn factor(&self, slot: u32, slice: u32) -> f64 {
+    /// Of a thread, by its key, in the stage of a slice.
+    fn factor(&self, key: u32, slice: u32) -> f64 {
         let at = self
             .stages
             .partition_point(|(_, start)| start.first <= slice);
         let (factors, _) = &self.stages[at.saturating_sub(1)];
-        factors.get(slot as usize).copied().unwrap_or(1.0)
+        factors.get(key as usize).copied().unwrap_or(1.0)
     }
 
     /// The first slice of each stage, and the factor of all threads together in it.
@@ -180,8 +167,8 @@ impl SamplingScale {
         stages.collect()
     }
 
-    pub fn scale_count(&self, slot: u32, slice: u32, count: u64) -> u64 {
-        scaled(count, self.factor(slot, slice))
+    pub fn scale_count(&self, key: u32, slice: u32, count: u64) -> u64 {
+        scaled(count, self.factor(key, slice))
     }
 
     /// Pairs grow by the geometric mean of both threads' factors.
@@ -192,12 +179,12 @@ impl SamplingScale {
         )
     }
 
-    /// Reads and writes of a thread slot in the whole run.
-    pub fn thread_accesses(&self, slot: u32) -> [u64; 2] {
+    /// Reads and writes of a thread, by its key, in the whole run.
+    pub fn thread_accesses(&self, key: u32) -> [u64; 2] {
         let mut sum = [0u64; 2];
         for (factors, earlier, later) in self.spans() {
-            let factor = factors.get(slot as usize).copied().unwrap_or(1.0);
-            let counts = grown(&later.accesses, &earlier.accesses, slot as usize);
+            let factor = factors.get(key as usize).copied().unwrap_or(1.0);
+            let counts = grown(&later.accesses, &earlier.accesses, key as usize);
             for (sum, count) in sum.iter_mut().zip(counts) {
                 *sum = sum.saturating_add(scaled(count, factor));
             }
@@ -205,15 +192,15 @@ impl SamplingScale {
         sum
     }
 
-    /// What a thread slot did in the whole run over what was counted, where the stage is not known.
-    pub fn mean_factor(&self, slot: u32) -> f64 {
+    /// What a thread did in the whole run over what was counted, where the stage is not known.
+    pub fn mean_factor(&self, key: u32) -> f64 {
         let counted = self
             .end
             .accesses
-            .get(slot as usize)
+            .get(key as usize)
             .copied()
             .unwrap_or_default();
-        ratio(self.thread_accesses(slot), counted)
+        ratio(self.thread_accesses(key), counted)
     }
 
     /// The same for all threads together.
@@ -226,7 +213,7 @@ impl SamplingScale {
         ratio(scaled, self.end.accesses.iter().copied().fold([0; 2], add))
     }
 
-    /// Accesses in the whole run by thread slot and id of the structure.
+    /// Accesses in the whole run.
     pub fn object_counts(&self) -> ObjectCounts {
         let mut sums = ObjectCounts::new();
         for (factors, earlier, later) in self.spans() {

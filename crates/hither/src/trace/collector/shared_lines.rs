@@ -6,6 +6,7 @@
 use super::address_space::PageName;
 use super::pages::PageReader;
 use super::regions::PAGE_BITS;
+use super::thread_rows::ThreadNumbers;
 use hither_sys::{wire, Segment};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,6 +23,7 @@ type LineId = (u32, u32);
 
 /// What a thread did with a line.
 struct ThreadLineUse {
+    /// Its key.
     thread: u32,
     accesses: u64,
     /// Accesses whose bytes are known.
@@ -160,9 +162,9 @@ impl SharedLines {
         }
     }
 
-    /// Takes what a thread saw since the last call.
-    pub fn drain(&mut self, segment: &Segment, thread: u32, process: u32) {
-        segment.drain_line_observations(thread, |seen| {
+    /// Takes what the thread in a slot saw since the last call.
+    pub fn drain(&mut self, segment: &Segment, slot: u32, thread: u32, process: u32) {
+        segment.drain_line_observations(slot, |seen| {
             self.add(segment, thread, &seen);
             self.add_object(process, &seen);
         });
@@ -300,11 +302,11 @@ impl SharedLines {
     }
 
     /// The lines that several threads use, at least one of them writing. `scale` corrects the
-    /// accesses of a thread slot for sampling.
+    /// accesses of a thread, by its key, for sampling.
     pub fn rows(
         &self,
         pages: &PageReader,
-        threads: usize,
+        threads: &ThreadNumbers,
         scale: impl Fn(u32, u64) -> u64,
     ) -> LineRows {
         let mut rows: BTreeMap<LineKey, LineRow> = BTreeMap::new();
@@ -313,10 +315,10 @@ impl SharedLines {
                 continue;
             };
             for u in uses {
-                if u.thread == 0 || u.thread as usize > threads {
+                let Some(thread) = threads.of_key(u.thread) else {
                     continue;
-                }
-                let key = (touched.name, line << self.line_log2, u.thread - 1);
+                };
+                let key = (touched.name, line << self.line_log2, thread.0);
                 let row = rows.entry(key).or_default();
                 let [reads, writes] = u.masks();
                 row.seen = row.seen.saturating_add(u.seen);

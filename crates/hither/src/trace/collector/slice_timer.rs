@@ -171,10 +171,10 @@ impl SliceTimer {
         let mut running: BTreeMap<i32, Vec<RunningThread>> = BTreeMap::new();
         let mut ended = Vec::new();
         self.live.retain(|&slot| {
-            let thread = segment.thread(slot);
-            if thread.state == wire::THREAD_FREE {
+            if !segment.has_thread(slot) {
                 return true;
             }
+            let thread = segment.thread(slot);
             let process = segment.process(thread.process);
             let lane = thread.arena.min(wire::MAX_THREADS) as usize;
             let runs = thread.state == wire::THREAD_LIVE && process.state == wire::PROCESS_LIVE;
@@ -195,6 +195,16 @@ impl SliceTimer {
             self.advance(slot, lane, count, u64::MAX);
         }
         running
+    }
+
+    /// The slot is free: another thread may come.
+    pub fn forget(&mut self, slot: u32) {
+        if let Some(counted) = self.counted.get_mut(slot as usize) {
+            *counted = 0;
+            if !self.live.contains(&slot) {
+                self.live.push(slot);
+            }
+        }
     }
 
     fn advance(&mut self, slot: u32, lane: usize, count: u64, most: u64) {

@@ -6,14 +6,11 @@ use std::collections::{BTreeMap, HashMap};
 /// Accesses by process and id there.
 pub type AccessesById = BTreeMap<(u32, u32), wire::ObjectCount>;
 
-/// What the threads of each process did, of counts by thread slot and id.
-pub fn accesses_by_id(
-    segment: &Segment,
-    counts: BTreeMap<(u32, u32), wire::ObjectCount>,
-) -> AccessesById {
+/// What the threads of each process did, of counts by the key of a thread, process and id.
+pub fn accesses_by_id(counts: BTreeMap<(u32, u32, u32), wire::ObjectCount>) -> AccessesById {
     let mut sums = AccessesById::new();
-    for ((slot, id), count) in counts {
-        let sum = sums.entry((segment.thread(slot).process, id)).or_default();
+    for ((_, process, id), count) in counts {
+        let sum = sums.entry((process, id)).or_default();
         sum.reads = sum.reads.saturating_add(count.reads);
         sum.writes = sum.writes.saturating_add(count.writes);
         sum.fetches = sum.fetches.saturating_add(count.fetches);

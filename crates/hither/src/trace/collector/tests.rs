@@ -6,6 +6,8 @@ mod lines;
 mod names;
 mod page_reuse;
 mod sampling;
+mod scribble;
+mod slots;
 
 use super::*;
 use crate::trace::symbolizer::{AllocationName, SourceLine, StaticObject, StructField};

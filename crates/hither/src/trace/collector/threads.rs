@@ -1,5 +1,5 @@
 //! Threads and processes by their slots, and ends that no event reported.
-use super::regions::RegionMap;
+use super::events::TargetState;
 use hither_sys::{wire, Segment};
 use nix::errno::Errno;
 use nix::sys::signal::kill;
@@ -9,6 +9,8 @@ use nix::unistd::Pid;
 #[derive(Clone, Debug, Default)]
 pub struct ObservedThread {
     pub started: bool,
+    /// The epoch before that in which it was noticed.
+    pub first_epoch: u32,
     pub process: u32,
     pub start: u64,
     pub end: Option<u64>,
@@ -21,8 +23,12 @@ pub struct ThreadTracker {
     pub seen: Vec<ObservedThread>,
     /// When a process slot was noticed to be gone.
     gone: Vec<Option<u64>>,
+    /// Slots of processes that may still run.
+    live_processes: Vec<u32>,
     /// Threads that may still run, and those that ended since the last look.
     recent: Vec<u32>,
+    /// Those that have ended since the last [`ThreadTracker::take_ended`].
+    ended: Vec<u32>,
 }
 
 impl ThreadTracker {
@@ -31,7 +37,8 @@ impl ThreadTracker {
     pub fn scan(
         &mut self,
         segment: &Segment,
-        regions: &mut RegionMap,
+        target: &mut TargetState,
+        epoch: u32,
         now: u64,
     ) -> [u64; wire::SYNCS] {
         let mut passed = [0u64; wire::SYNCS];
@@ -43,11 +50,16 @@ impl ThreadTracker {
         }
         for n in 0..self.recent.len() {
             let slot = self.recent[n];
-            let thread = segment.thread(slot);
-            if thread.state == wire::THREAD_FREE || self.seen[slot as usize].end.is_some() {
+            if self.seen[slot as usize].end.is_some() || !segment.has_thread(slot) {
                 continue;
             }
-            self.scan_thread(segment, regions, slot, &thread, now);
+            let thread = segment.thread(slot);
+            if !self.seen[slot as usize].started {
+                self.start_thread(segment, target, slot, &thread, epoch);
+            }
+            let end = self.end_of(segment, target, &thread, now);
+            self.seen[slot as usize].end = end;
+            self.ended.extend(end.map(|_| slot));
             let sync = &mut self.seen[slot as usize].sync;
             for (sum, (now, before)) in passed.iter_mut().zip(thread.sync.iter().zip(sync)) {
                 *sum = sum.saturating_add(now.saturating_sub(*before));
@@ -57,39 +69,63 @@ impl ThreadTracker {
         passed
     }
 
-    fn scan_thread(
+    fn start_thread(
         &mut self,
         segment: &Segment,
-        regions: &mut RegionMap,
+        target: &mut TargetState,
         slot: u32,
         thread: &wire::SegmentThread,
-        now: u64,
+        epoch: u32,
     ) {
-        let gone = self.gone.get(thread.process as usize).copied().flatten();
         let seen = &mut self.seen[slot as usize];
-        if !seen.started {
-            seen.started = true;
-            seen.process = thread.process;
-            seen.start = thread.start_ns;
-            regions.add_thread_stack(thread.process, slot, thread.stack_pointer);
-        }
+        seen.started = true;
+        seen.first_epoch = epoch.saturating_sub(1);
+        seen.process = thread.process;
+        seen.start = thread.start_ns;
+        let key = target.threads.key(segment, slot);
+        target
+            .regions
+            .add_thread_stack(thread.process, key, thread.stack_pointer);
+    }
+
+    /// When a thread ended, if it has.
+    fn end_of(
+        &self,
+        segment: &Segment,
+        target: &TargetState,
+        thread: &wire::SegmentThread,
+        now: u64,
+    ) -> Option<u64> {
+        let known = |end: u64| Some(if end == 0 { now } else { end });
         if thread.state == wire::THREAD_ENDED {
-            seen.end = Some(if thread.end_ns == 0 {
-                now
-            } else {
-                thread.end_ns
-            });
-            return;
+            return known(thread.end_ns);
         }
         let process = segment.process(thread.process);
         if process.state == wire::PROCESS_EXITED || process.state == wire::PROCESS_EXECED {
-            seen.end = Some(if process.end_ns == 0 {
-                now
-            } else {
-                process.end_ns
-            });
-        } else {
-            seen.end = gone;
+            return known(process.end_ns);
+        }
+        let left = thread.end_ns != 0 && target.has_become_image(segment, thread);
+        match left {
+            true => Some(thread.end_ns),
+            false => self.process_died_at(thread.process),
+        }
+    }
+
+    /// How many [`ThreadTracker::take_ended`] would return.
+    pub fn ended_count(&self) -> usize {
+        self.ended.len()
+    }
+
+    /// Slots whose threads have ended since the last call.
+    pub fn take_ended(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// The slot is free: another thread may come.
+    pub fn forget(&mut self, slot: u32) {
+        self.seen[slot as usize] = ObservedThread::default();
+        if !self.recent.contains(&slot) {
+            self.recent.push(slot);
         }
     }
 
@@ -120,23 +156,22 @@ impl ThreadTracker {
         self.recent.iter().filter(running).count() as u32
     }
 
-    pub fn count(&self) -> u32 {
-        self.seen.iter().filter(|seen| seen.started).count() as u32
-    }
-
     /// Asks the kernel which processes that claim to live do not.
     pub fn find_dead_processes(&mut self, segment: &Segment, now: u64) {
         let next = segment.next_process();
-        self.gone.resize(next as usize, None);
-        for slot in 1..next {
+        self.live_processes
+            .extend((self.gone.len() as u32).max(1)..next);
+        self.gone.resize((next as usize).max(self.gone.len()), None);
+        let gone = &mut self.gone;
+        self.live_processes.retain(|&slot| {
             let process = segment.process(slot);
-            if process.state != wire::PROCESS_LIVE || self.gone[slot as usize].is_some() {
-                continue;
+            let live = process.state == wire::PROCESS_LIVE && process.pid > 0;
+            if live && kill(Pid::from_raw(process.pid), None) == Err(Errno::ESRCH) {
+                gone[slot as usize] = Some(now);
             }
-            if process.pid > 0 && kill(Pid::from_raw(process.pid), None) == Err(Errno::ESRCH) {
-                self.gone[slot as usize] = Some(now);
-            }
-        }
+            let over = [wire::PROCESS_EXITED, wire::PROCESS_EXECED].contains(&process.state);
+            !over && gone[slot as usize].is_none()
+        });
     }
 
     /// When a process slot was noticed to be gone.

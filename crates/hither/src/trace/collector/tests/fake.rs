@@ -38,11 +38,11 @@ impl Fake {
         profile_rows::build_profile(self.engine, RunEnd::Exited { status: 0 }, naming)
     }
 
-    fn put32(&self, at: u64, value: u32) {
+    pub fn put32(&self, at: u64, value: u32) {
         self.engine.segment.store_u32(at, value);
     }
 
-    fn put64(&self, at: u64, value: u64) {
+    pub fn put64(&self, at: u64, value: u64) {
         self.engine.segment.store_u64(at, value);
     }
 
@@ -139,6 +139,7 @@ impl Fake {
         let at = self.thread_at(slot);
         self.put32(at + 4, process);
         self.put32(at + 8, creator);
+        self.put32(at + offset_of!(SegmentThread, serial) as u64, slot);
         self.put64(
             at + offset_of!(SegmentThread, start_ns) as u64,
             monotonic_ns(),
@@ -156,7 +157,23 @@ impl Fake {
         self.put64(at + offset_of!(SegmentThread, name) as u64 + 8, high);
         self.put32(at + offset_of!(SegmentThread, arena) as u64, u32::MAX);
         self.at_least(offset_of!(SegmentHeader, next_thread), slot + 1);
+        let free = offset_of!(SegmentHeader, given_back) as u64 + u64::from(slot / 64) * 8;
+        self.engine.segment.clear_bits(free, 1 << (slot % 64));
         self.put32(at, wire::THREAD_LIVE);
+    }
+
+    /// The thread has come as the so manyth of the run, and is in the slice that runs.
+    pub fn with_serial(&mut self, slot: u32, serial: u32) {
+        let at = self.thread_at(slot);
+        self.put32(at + offset_of!(SegmentThread, serial) as u64, serial);
+        self.at_least(offset_of!(SegmentHeader, next_serial), serial + 1);
+        self.enter_slice(slot);
+    }
+
+    /// The thread moves on to the slice that runs.
+    pub fn enter_slice(&mut self, slot: u32) {
+        let at = self.thread_at(slot) + offset_of!(SegmentThread, epoch) as u64;
+        self.put32(at, self.engine.epoch());
     }
 
     pub fn end_thread(&mut self, slot: u32) {
@@ -425,70 +442,5 @@ impl Fake {
         self.put32(at + 8, u32::from(seen.at) | u32::from(seen.kind) << 16);
         self.put32(at + 12, seen.n);
         self.put32(head_at, head.wrapping_add(1));
-    }
-
-    /// Random words over the areas that the counters say are in use. When not `wild`, the
-    /// words are small, so that they are often valid indices.
-    pub fn scribble(&mut self, seed: u64, counters: &[u32; 6], wild: bool) {
-        let l = *self.engine.segment.layout();
-        let mut rng = hither_model::rng::Rng::new(seed);
-        let mut random = move || {
-            let word = rng.next_u64();
-            if wild {
-                word
-            } else {
-                word & 0x0000_003f_0000_0007
-            }
-        };
-        let [threads, processes, pages, blocks, sites, objects] = counters.map(u64::from);
-        let fields = [
-            (offset_of!(SegmentHeader, next_thread), threads),
-            (offset_of!(SegmentHeader, next_process), processes),
-            (offset_of!(SegmentHeader, next_page), pages + 64),
-            (offset_of!(SegmentHeader, next_block), blocks),
-            (offset_of!(SegmentHeader, next_site), sites),
-            (offset_of!(SegmentHeader, next_object), objects),
-        ];
-        let areas = [
-            (l.threads, threads * size_of::<SegmentThread>() as u64),
-            (l.processes, processes * 64),
-            (l.hooks, 2048),
-            (l.sites, sites * size_of::<wire::CodeSite>() as u64),
-            (l.seen, threads.min(4) * u64::from(wire::OBSERVATIONS) * 16),
-            (l.samples, threads.min(4) * u64::from(wire::SAMPLES) * 24),
-            (l.comm, threads.min(8) * u64::from(wire::MAX_THREADS) * 16),
-            (l.pages, (pages + 64) * PAGE_RECORD),
-            (l.chunks, 4096),
-            (l.aliases, 4096),
-            (l.owners, blocks * 8),
-            (l.dirty, blocks),
-            (l.blocks, blocks * size_of::<wire::PageCountBlock>() as u64),
-            (l.arenas, threads * l.arena_size),
-            (l.objects, objects * size_of::<wire::TargetObject>() as u64),
-            (l.object_counts, 3 * u64::from(wire::PROCESS_OBJECTS) * 16),
-            (l.object_used, threads * 64),
-            (l.events, 256 * 64),
-        ];
-        for (start, length) in areas {
-            for at in (start..start + length).step_by(8) {
-                self.put64(at, random());
-            }
-        }
-        for n in 0..256 {
-            let kind = random() >> 32 & 0xf;
-            let head = u64::from(wire::READY) | kind << 32;
-            self.put64(l.events + n * 64, head | random() & 0xffff_f000_0000_0000);
-        }
-        self.put64(
-            offset_of!(SegmentHeader, event_head) as u64,
-            if wild { random() } else { 256 },
-        );
-        for (field, value) in fields {
-            self.put32(field as u64, value as u32);
-        }
-        for word in (offset_of!(SegmentHeader, off_threads)..size_of::<SegmentHeader>()).step_by(8)
-        {
-            self.put64(word as u64, random());
-        }
     }
 }

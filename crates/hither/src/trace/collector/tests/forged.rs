@@ -47,8 +47,8 @@ fn forged_owners_of_blocks_take_no_memory() {
         file.expect("the segment").blocks() * 512
     };
     let before = memory();
-    let regions = &mut f.engine.target_state.regions;
-    let rows = f.engine.page_reader.read_all_blocks(&segment, regions);
+    let target = &mut f.engine.target_state;
+    let rows = f.engine.page_reader.read_all_blocks(&segment, target);
     assert_eq!(rows, []);
     assert!(memory() - before < 1 << 20, "{} bytes", memory() - before);
 }
