@@ -46,10 +46,12 @@ impl<const N: usize> BinnedCounts<N> {
     }
 
     /// Adds sorted rows to the bin of `slice`.
-    pub fn add_rows(&mut self, slice: u32, rows: Vec<CountRow<N>>) {
+    pub fn add_rows(&mut self, slice: u32, mut rows: Vec<CountRow<N>>) {
         if rows.is_empty() {
             return;
         }
+        // They stay to the end of the run.
+        rows.shrink_to_fit();
         let number = slice / self.factor;
         match self.bins.binary_search_by_key(&number, |bin| bin.number) {
             Ok(at) => {

@@ -64,6 +64,25 @@ impl Segment {
         }
     }
 
+    /// Sets the communication rows of `count` slots from `first` on to zero, which nobody writes to any more.
+    /// Whether they are: else they are as they were.
+    #[must_use]
+    pub fn clear_comm_rows(&self, first: u32, count: usize) -> bool {
+        let row = 2 * u64::from(wire::MAX_THREADS) * 16;
+        let slots = (wire::MAX_THREADS.saturating_sub(first) as usize).min(count);
+        let start = self.layout().comm + u64::from(first) * row;
+        slots == count && self.make_zero(start, count as u64 * row).is_ok()
+    }
+
+    /// Sets the counts of a block to zero, to which nobody writes at the time.
+    pub fn clear_block(&self, block: u32) {
+        let size = size_of::<wire::PageCountBlock>() as u64;
+        if block < wire::MAX_BLOCKS {
+            let at = self.layout().blocks + u64::from(block) * size;
+            (0..size / 8).for_each(|word| self.store_u64(at + word * 8, 0));
+        }
+    }
+
     /// Forgets a thread that has ended. A new one may have its slot.
     pub fn free_thread(&self, slot: u32) {
         if slot == 0 || slot >= wire::MAX_THREADS {
@@ -133,6 +152,27 @@ mod tests {
         assert!((0..40).all(|word| s.load_u64(at + word * 8) == 0));
         assert_eq!(s.load_u64(counts), 0);
         s.for_each_object_count(5, |id, _| panic!("{id}"));
+    }
+
+    #[test]
+    fn rows_of_some_slots_and_counts_of_a_block_become_zero() {
+        let s = segment();
+        let row = 2 * u64::from(wire::MAX_THREADS) * 16;
+        let last = |slot: u64| s.layout().comm + (slot + 1) * row - 8;
+        (3..7).for_each(|slot| s.store_u64(last(slot), 7));
+        assert!(s.clear_comm_rows(4, 2));
+        assert_eq!(
+            [3, 4, 5, 6].map(|slot| s.load_u64(last(slot))),
+            [7, 0, 0, 7]
+        );
+        assert!(!s.clear_comm_rows(wire::MAX_THREADS - 1, 2));
+        let block = |number: u64| s.layout().blocks + number * 1280;
+        let words = [block(8), block(9), block(10) - 8, block(10)];
+        words.iter().for_each(|&at| s.store_u64(at, 7));
+        s.clear_block(9);
+        let left = words.map(|at| s.load_u64(at));
+        assert_eq!(left, [7, 0, 0, 7]);
+        s.clear_block(wire::MAX_BLOCKS);
     }
 
     #[test]

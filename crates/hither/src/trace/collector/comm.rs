@@ -95,6 +95,12 @@ impl CommReader {
             .extend(rows.into_iter().map(|row| keyed(row, &key)));
     }
 
+    /// Forgets the rows of slots, which are zero again.
+    pub fn forget_rows(&mut self, slots: &[u32]) {
+        self.seen
+            .retain(|(row, _), _| slots.binary_search(&(row / 2)).is_err());
+    }
+
     /// The events and coherence events since the last call, by pairs of keys.
     pub fn take_events(&mut self, key: impl Fn(u32) -> u32) -> Vec<CountRow<2>> {
         let mut rows = std::mem::take(&mut self.settled);

@@ -34,6 +34,8 @@ pub struct FirstToucher {
 pub struct PageReader {
     /// What was read last, by block ordinal.
     seen: Vec<Option<Box<wire::PageCountBlock>>>,
+    /// Whether a block was read, also if it was cleared since.
+    known: Vec<bool>,
     /// The blocks of each thread slot.
     of_slot: Vec<Vec<u32>>,
     /// By page id.
@@ -85,6 +87,16 @@ impl PageReader {
         sort_and_sum(&mut rows);
         self.add_totals(segment, &mut target.regions, &rows);
         rows
+    }
+
+    /// Clears the blocks of slots whose threads have ended and whose counts have been read: their next threads
+    /// count in them from zero.
+    pub fn clear_blocks_of(&mut self, segment: &Segment, slots: &[u32]) {
+        let of_slot = |&slot: &u32| self.of_slot.get(slot as usize);
+        for &number in slots.iter().filter_map(of_slot).flatten() {
+            segment.clear_block(number);
+            self.seen[number as usize] = None;
+        }
     }
 
     /// Reads every block that changed. Rows are by [`page_thread_key`].
@@ -181,16 +193,18 @@ impl PageReader {
             return;
         }
         let at = number as usize;
-        let is_new = self.seen.get(at).is_none_or(Option::is_none);
+        let is_new = !self.known.get(at).is_some_and(|&known| known);
         // Owners are small and counts large: forged ones would have us fill memory with zeros.
         if is_new && !segment.is_block_written(number) {
             return;
         }
         if at >= self.seen.len() {
             self.seen.resize_with(at + 1, || None);
+            self.known.resize(at + 1, false);
         }
         let now = segment.block(number);
-        if self.seen[at].is_none() {
+        if is_new {
+            self.known[at] = true;
             let slot = owner.thread as usize;
             if self.of_slot.len() <= slot {
                 self.of_slot.resize_with(slot + 1, Vec::new);

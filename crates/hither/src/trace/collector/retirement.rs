@@ -173,9 +173,14 @@ impl CollectorEngine {
             .page_reader
             .read_blocks_of(&self.segment, &mut self.target_state, slots);
         self.add_page_rows(slice, rows);
+        self.page_reader.clear_blocks_of(&self.segment, slots);
         let threads = &self.target_state.threads;
         self.comm_reader
             .settle(&self.segment, slots, |slot| threads.known_key(slot));
+        let runs = slots.chunk_by(|a, b| a + 1 == *b);
+        let cleared = runs.filter(|run| self.segment.clear_comm_rows(run[0], run.len()));
+        let cleared: Vec<u32> = cleared.flatten().copied().collect();
+        self.comm_reader.forget_rows(&cleared);
         self.leave_slots(slots);
         for &slot in slots {
             self.threads.forget(slot);
