@@ -7,10 +7,9 @@ use crate::view::*;
 /// Events that creating a team costs a pair: libc's lists of threads and stacks.
 pub const CREATION: u64 = 500;
 
-/// Bounds of a cell that `expected` events should reach, less those of a `round` for each of the two threads
-/// that come to a new slice, which on a busy machine they do in different rounds.
+/// Bounds of a cell that `expected` events should reach, less `round` per slice.
 pub fn about(profile: &Profile, expected: u64, round: u64) -> (u64, u64) {
-    let lost = profile.slices.len() as u64 * 2 * round;
+    let lost = profile.slices.len() as u64 * round;
     (expected.saturating_sub(lost), expected + CREATION)
 }
 

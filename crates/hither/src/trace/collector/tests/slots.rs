@@ -55,6 +55,7 @@ fn a_slot_counts_for_its_next_thread_once_it_is_free() {
     f.object_count(2, 2, [5, 6]);
     f.owe(1, 2, 0, 7);
     f.owe(1, 2, 1, 70);
+    f.owe(2, 1, 0, 50);
     end_all(&mut f);
     pass_slices(&mut f, &[1]);
     assert_eq!(free(&f), wire::MAX_THREADS - 2);
@@ -67,13 +68,13 @@ fn a_slot_counts_for_its_next_thread_once_it_is_free() {
     f.count(2, 2, 66, 1, 0);
     f.object_count(2, 2, [4, 3]);
     f.owe(1, 2, 0, 3);
-    f.owe(2, 1, 1, 30);
+    f.owe(2, 1, 0, 30);
     let p = f.finish(&mut NoNames);
     assert_eq!(p.threads.len() as u32, THREADS + 1);
     assert_eq!(accesses(&p, 1), [5, 6]);
     assert_eq!(accesses(&p, THREADS as usize), [5, 3]);
     assert_eq!(p.threads[THREADS as usize].creator, Some(ThreadIx(0)));
-    assert_eq!([events(&p, 0, 1), events(&p, 0, THREADS)], [77, 33]);
+    assert_eq!([events(&p, 0, 1), events(&p, 0, THREADS)], [127, 33]);
     let touched: Vec<_> = p.first_touch.iter().map(|t| t.thread.0).collect();
     assert_eq!(touched, [1, THREADS]);
     let mapped = p.regions.iter().find(|r| r.address == BASE + MIB);
