@@ -34,20 +34,22 @@ struct hi_entry {
  * joined the line later, those from s2 on one to z2. When a third thread joins, the owner's next access
  * misses and enters the line anew, with all of them in `others`. The joining thread writes z1, z2, s1
  * and s2.
- * others: 0 nobody, below HI_OTHERS a thread, else HI_OTHERS + where in the thread's lists there
+ * others: 0 nobody, below HI_OTHERS a thread, else HI_OTHERS + half of where in the thread's lists there
  * is one: its length, then the threads.
  * line: page id, code site and object of the access that entered the line, see hi_side_line.
- * before: accesses and writes of the entries of this slice that this one continues. */
+ * continued: where among the thread's continued uses is what the entries of this slice have counted that
+ * this one continues; 0: none. */
 struct hi_line_use {
   uint32_t accesses, writes;
 };
+#define HI_OTHERS (1u << 15) /* half of HI_LIST_WORDS */
 struct hi_side {
   uint64_t line;
-  uint32_t others;
+  uint16_t others, continued;
   uint16_t z1, z2;
   uint32_t s1, s2;
-  struct hi_line_use before;
 };
+#define HI_CONTINUED_USES (1u << 16) /* of a thread in a slice, behind its left lines */
 
 /* What a thread had done with a shared line in a slice when the line left its line cache; these lie in
  * an arena behind the lists, by hash. */
@@ -64,5 +66,9 @@ struct hi_left_line {
 
 static inline uint64_t hi_side_line(uint32_t page, uint32_t site, uint32_t object) {
   return (uint64_t)object << HI_SIDE_OBJECT | (uint64_t)site << HI_SIDE_SITE | page;
+}
+
+static inline struct hi_line_use *hi_continued_uses(struct hi_left_line *left) {
+  return (struct hi_line_use *)(left + (1u << HI_LEFT_LOG2));
 }
 #endif

@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 10u
+#define HI_VERSION 11u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -48,7 +48,7 @@
 #define HI_ALIASES (1u << 18)       /* (process, chunk) -> address */
 #define HI_BLOCK_PAGES 64u          /* pages per page-count block, and per page-id reservation */
 #define HI_USER_NODES (1u << 26)    /* half of them for slices of even epochs */
-#define HI_OTHERS (1u << 16)        /* words for the lists of a thread's side records */
+#define HI_LIST_WORDS (1u << 16)    /* for the lists of a thread's side records */
 #define HI_GROUP 256u               /* entries of a line cache per bit of hi_thread.used */
 #define HI_CACHE_LOG2_MIN 8u        /* header.cache_log2: at least one whole group, */
 #define HI_CACHE_LOG2_MAX 17u       /* at most as many groups as hi_thread.used has bits */
@@ -385,7 +385,8 @@ struct hi_piece {
 #define HI_FETCH_WAYS 16u
 
 /* Arena of one thread: entries[0], entries[1], side[0], side[1], each 1 << cache_log2, then
- * uint64_t[fetch_sets][HI_FETCH_WAYS], then uint16_t[HI_OTHERS]: lists of side records. */
+ * uint64_t[fetch_sets][HI_FETCH_WAYS], then uint16_t[HI_LIST_WORDS]: lists of side records, struct
+ * hi_left_line[1 << HI_LEFT_LOG2], and struct hi_line_use[HI_CONTINUED_USES]. */
 
 #define HI_COMM_ROW(thread, parity) ((((uint64_t)(thread)) * 2 + (parity)) * HI_MAX_THREADS)
 /* What a thread's accesses owe another: communication events, and of those of both threads the coherence
@@ -423,7 +424,7 @@ struct hi_user_node {
 #define HI_VERSION_BITS (7ull << HI_VERSION_LOW | 7ull << HI_VERSION_HIGH)
 _Static_assert(HI_MAX_THREADS <= HI_SHADOW_THREAD && HI_USER_NODES <= 1u << 2 * HI_SHADOW_BITS,
                "two threads, or a node, fit in a shadow word");
-_Static_assert(HI_MAX_THREADS < HI_OTHERS / 4, "the lists of a thread have room for some of all threads");
+_Static_assert(HI_MAX_THREADS < HI_LIST_WORDS / 8, "the lists of a thread have room for some of all threads");
 
 _Static_assert(sizeof(struct hi_thread) == 320, "thread slot");
 _Static_assert(sizeof((struct hi_thread *)0)->used * 8 * HI_GROUP >= 1u << HI_CACHE_LOG2_MAX,
@@ -440,7 +441,7 @@ _Static_assert(HI_BLOCK_PAGES == 64, "a group of page ids has a bit each in a wo
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
 _Static_assert(sizeof(struct hi_left_line) == 24, "left line");
-_Static_assert(sizeof(struct hi_side) == 32, "side record");
+_Static_assert(sizeof(struct hi_side) == 24, "side record");
 _Static_assert(sizeof(struct hi_user_node) == 16, "user node");
 _Static_assert(HI_MAX_PAGES <= 1u << HI_SIDE_SITE && HI_MAX_SITES <= 1u << (HI_SIDE_OBJECT - HI_SIDE_SITE),
                "a page id and a code site fit in hi_side.line");

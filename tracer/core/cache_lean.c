@@ -359,7 +359,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
     e->writes += HI_WRITES(counts);
     return;
   }
-  if (HI_UNLIKELY(t->lists_end >= HI_OTHERS - HI_MAX_THREADS - 1)) hi_flush(t);
+  if (HI_UNLIKELY(t->lists_end >= HI_LIST_WORDS - HI_MAX_THREADS - 2)) hi_flush(t);
   struct hi_side *s = &t->current_side[at];
   what.site = hi_site_of(t, what.site);
   bool here = (e->tag & HI_TAG_LINE) == line;
@@ -372,14 +372,14 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   __builtin_prefetch(word, 1);
   bool again = here && e->tag & HI_STALE;
   uint64_t flags = HI_UNLIKELY(here) ? hi_continue_sample(t, e->tag) : hi_choose_sample(t, line);
-  struct hi_line_use before = {0};
+  uint16_t continued = 0;
   if (HI_UNLIKELY(here)) {
     count_entry(t, e, s);
-    before = hi_use_of(e, s);
+    continued = hi_continue(t, e, s);
   } else if (e->tag) evict(t, e, s);
   else mark_used(t, at);
   uint32_t object = hi_object_at(address);
-  *s = (struct hi_side){.line = hi_side_line(page, what.site, object & (HI_SPLIT - 1)), .before = before};
+  *s = (struct hi_side){.line = hi_side_line(page, what.site, object & (HI_SPLIT - 1)), .continued = continued};
   e->reads = HI_READS(counts);
   e->writes = HI_WRITES(counts);
   e->tag = line;

@@ -5,10 +5,6 @@
 #define HITHER_COHERENCE_H
 #include "credit.h"
 
-static inline struct hi_line_use hi_both(struct hi_line_use a, struct hi_line_use b) {
-  return (struct hi_line_use){a.accesses + b.accesses, a.writes + b.writes};
-}
-
 /* Where a line is among left lines, if it is; another may be there. */
 static inline struct hi_left_line *hi_left_slot(struct hi_left_line *left, uint64_t line) {
   return &left[(line >> hi_run.line_log2) * 0x9E3779B97F4A7C15u >> (64 - HI_LEFT_LOG2)];
@@ -22,11 +18,12 @@ static inline struct hi_line_use hi_uses_of(const struct hi_local *t, uint32_t o
   if (other == 0 || other >= HI_MAX_THREADS) return uses;
   const struct hi_thread *o = &hi_run.threads[other];
   if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != t->epoch || o->arena >= HI_MAX_THREADS) return uses;
-  struct hi_found_entry f = hi_count_of(t, other, page, line);
-  if (f.entry) uses = hi_use_of(f.entry, f.side);
-  line = hi_line_in(o, page, line);
   char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
-  const struct hi_left_line *left = hi_left_slot((struct hi_left_line *)(arena + hi_run.header->left_in_arena), line);
+  struct hi_left_line *left_lines = (struct hi_left_line *)(arena + hi_run.header->left_in_arena);
+  struct hi_found_entry f = hi_count_of(t, other, page, line);
+  if (f.entry) uses = hi_use_of(hi_continued_uses(left_lines), f.entry, f.side);
+  line = hi_line_in(o, page, line);
+  const struct hi_left_line *left = hi_left_slot(left_lines, line);
   return line && left->key == hi_left_key(line, t->epoch) && left->page == page ? hi_both(uses, left->uses) : uses;
 }
 
@@ -66,14 +63,26 @@ static __attribute__((noinline)) void hi_leave(struct hi_local *t, const struct 
     uint16_t first = (uint16_t)hi_other(t, s, 0);
     *l = (struct hi_left_line){key, {0, 0}, page, {first ? first : s->z2, s->z1}};
   }
-  l->uses = hi_both(l->uses, hi_use_of(e, s));
+  l->uses = hi_both(l->uses, hi_use_of(t->continued, e, s));
+}
+
+/* An entry will go on counting with an empty side record. Returns the `continued` of that one. */
+static inline uint16_t hi_continue(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
+  uint32_t at = s->continued ? s->continued : t->continued_end + 1;
+  if (HI_UNLIKELY(at == HI_CONTINUED_USES)) {
+    hi_leave(t, e, s);
+    return 0;
+  }
+  t->continued[at] = hi_use_of(t->continued, e, s);
+  if (at > t->continued_end) t->continued_end = at;
+  return (uint16_t)at;
 }
 
 /* The slice ends with the line in the line cache. */
 static __attribute__((noinline)) void hi_settle(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   uint64_t line = e->tag & HI_TAG_LINE;
   uint32_t page = hi_side_page(s);
-  struct hi_line_use own = hi_use_of(e, s);
+  struct hi_line_use own = hi_use_of(t->continued, e, s);
   struct hi_left_line *l = hi_left_slot(t->left, line);
   if (l->key == hi_left_key(line, t->epoch) && l->page == page) {
     own = hi_both(own, l->uses);

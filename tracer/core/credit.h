@@ -36,9 +36,15 @@ static inline uint32_t hi_coherence(struct hi_line_use a, struct hi_line_use b) 
   return in > out ? in : out;
 }
 
-/* What an entry and those that it continues have counted. */
-static inline struct hi_line_use hi_use_of(const struct hi_entry *e, const struct hi_side *s) {
-  return (struct hi_line_use){s->before.accesses + e->reads + e->writes, s->before.writes + e->writes};
+static inline struct hi_line_use hi_both(struct hi_line_use a, struct hi_line_use b) {
+  return (struct hi_line_use){a.accesses + b.accesses, a.writes + b.writes};
+}
+
+/* What an entry and those that it continues have counted; `continued`: the uses of its thread. */
+static inline struct hi_line_use hi_use_of(const struct hi_line_use *continued, const struct hi_entry *e,
+                                           const struct hi_side *s) {
+  struct hi_line_use own = {e->reads + e->writes, e->writes};
+  return s->continued ? hi_both(own, continued[s->continued]) : own;
 }
 
 /* Address of the line in the address space of thread `other`, 0 if not known. */

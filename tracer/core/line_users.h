@@ -67,16 +67,20 @@ uint32_t hi_new_node(uint32_t a, uint32_t b, uint32_t c);
 bool hi_register_user(struct hi_local *t, uint64_t *word);
 void hi_list_others(struct hi_local *t, struct hi_side *s, uint64_t word, bool before);
 
+static inline uint16_t *hi_list(const struct hi_local *t, uint16_t others) {
+  return &t->lists[2 * (others % HI_OTHERS)];
+}
+
 /* The i-th thread with which the entry's accesses count, 0 after the last. */
 static inline uint32_t hi_other(const struct hi_local *t, const struct hi_side *s, uint32_t i) {
   if (s->others < HI_OTHERS) return i ? 0 : s->others;
-  const uint16_t *list = &t->lists[s->others % HI_OTHERS];
+  const uint16_t *list = hi_list(t, s->others);
   return i < list[0] ? list[i + 1] : 0;
 }
 
 /* All side records are void. */
 static inline void hi_forget_lists(struct hi_local *t) {
-  t->lists_end = 0;
+  t->lists_end = t->continued_end = 0;
   for (uint32_t i = 0; i < HI_LIST_HASHES; i++) t->list_at[i] = 0;
 }
 #endif

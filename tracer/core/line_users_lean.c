@@ -84,10 +84,10 @@ void hi_list_others(struct hi_local *t, struct hi_side *s, uint64_t word, bool b
     return;
   }
   list[0] = n;
-  uint32_t *known = &t->list_at[hash >> 32 & (HI_LIST_HASHES - 1)];
-  if (!*known || !same(&t->lists[*known % HI_OTHERS], list)) {
-    *known = HI_OTHERS + t->lists_end;
-    t->lists_end += n + 1u;
+  uint16_t *known = &t->list_at[hash >> 32 & (HI_LIST_HASHES - 1)];
+  if (!*known || !same(hi_list(t, *known), list)) {
+    *known = (uint16_t)(HI_OTHERS + t->lists_end / 2);
+    t->lists_end += (n + 2u) & ~1u;
   }
   s->others = *known;
 }

@@ -90,8 +90,11 @@ struct hi_local {
   struct hi_side *side[2];
   /* Lists of side records, see line_users.h; the end of the last, and where those with a hash are */
   uint16_t *lists;
-  uint32_t lists_end, list_at[HI_LIST_HASHES];
+  uint32_t lists_end;
+  uint16_t list_at[HI_LIST_HASHES];
   struct hi_left_line *left;
+  struct hi_line_use *continued; /* see hi_side; those in use are up to the end */
+  uint32_t continued_end;
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
   /* Three counters in thread-local storage: instructions, and with HI_FLAG_SAMPLE the accesses of
    * traced and of untraced copies of blocks. */

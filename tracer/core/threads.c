@@ -96,6 +96,7 @@ void hi_place_caches(struct hi_local *t, void *memory) {
   t->cached = (uint64_t *)(t->side[1] + entries);
   t->lists = (uint16_t *)(t->cached + (uint64_t)hi_run.fetch_sets * HI_FETCH_WAYS);
   t->left = (struct hi_left_line *)((char *)memory + hi_run.header->left_in_arena);
+  t->continued = hi_continued_uses(t->left);
   t->current = t->entries[0];
   t->current_side = t->side[0];
 }

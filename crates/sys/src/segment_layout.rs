@@ -39,6 +39,8 @@ pub struct SegmentLayout {
     pub lists: u64,
     /// Where in an arena the left lines are.
     pub left: u64,
+    /// Where in an arena the continued uses are.
+    pub continued: u64,
     pub cache_entries: u64,
 }
 
@@ -56,9 +58,11 @@ impl SegmentLayout {
         let fetch_lines = u64::from(fetch_sets) * u64::from(wire::FETCH_WAYS);
         let entry = size_of::<wire::LineCacheEntry>() + size_of::<wire::SideRecord>();
         let lists = 2 * cache_entries * entry as u64 + fetch_lines * 8;
-        let left = lists + u64::from(wire::OTHERS) * 2;
-        let arena_size =
-            page_up(left + u64::from(wire::LEFT_LINES) * size_of::<wire::LeftLine>() as u64);
+        let left = lists + u64::from(wire::LIST_WORDS) * 2;
+        let continued = left + u64::from(wire::LEFT_LINES) * size_of::<wire::LeftLine>() as u64;
+        let arena_size = page_up(
+            continued + u64::from(wire::CONTINUED_USES) * size_of::<wire::LineUseCount>() as u64,
+        );
         let shadow_bytes = (4096 >> line_log2) * 8;
         let mut l = SegmentLayout {
             threads: area(threads * size_of::<wire::SegmentThread>() as u64),
@@ -99,6 +103,7 @@ impl SegmentLayout {
             arena_size,
             lists,
             left,
+            continued,
             cache_entries,
         };
         l.total = end;

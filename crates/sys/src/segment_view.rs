@@ -410,20 +410,19 @@ impl Segment {
     /// The threads that used an entry's line before the entry was made.
     #[must_use]
     pub fn others(&self, thread: &wire::SegmentThread, side: &wire::SideRecord) -> Vec<u32> {
-        let Some(list) = side.others.checked_sub(wire::OTHERS) else {
-            return (side.others != 0)
-                .then_some(side.others)
-                .into_iter()
-                .collect();
+        let others = u32::from(side.others);
+        let Some(list) = others.checked_sub(wire::OTHERS) else {
+            return (others != 0).then_some(others).into_iter().collect();
         };
+        let list = 2 * list;
         let l = self.layout();
-        if thread.arena >= wire::MAX_THREADS || list >= wire::OTHERS {
+        if thread.arena >= wire::MAX_THREADS || list >= wire::LIST_WORDS {
             return Vec::new();
         }
         let lists = l.arenas + u64::from(thread.arena) * l.arena_size + l.lists;
         let threads = |from: u32, n: u32| -> Vec<u32> {
             let mut bytes = Vec::new();
-            let room = wire::OTHERS.saturating_sub(from).min(n);
+            let room = wire::LIST_WORDS.saturating_sub(from).min(n);
             self.append_bytes(lists + u64::from(from) * 2, room as usize * 2, &mut bytes);
             let pairs = bytes.chunks_exact(2);
             pairs
@@ -432,6 +431,21 @@ impl Segment {
         };
         let length = threads(list, 1).first().copied().unwrap_or(0);
         threads(list + 1, length.min(wire::MAX_THREADS))
+    }
+
+    /// What the entries of the slice have counted that this one continues.
+    #[must_use]
+    pub fn continued_use(
+        &self,
+        thread: &wire::SegmentThread,
+        side: &wire::SideRecord,
+    ) -> wire::LineUseCount {
+        let l = self.layout();
+        if thread.arena >= wire::MAX_THREADS || side.continued == 0 {
+            return wire::LineUseCount::default();
+        }
+        let uses = l.arenas + u64::from(thread.arena) * l.arena_size + l.continued;
+        self.read(uses + u64::from(side.continued) * size_of::<wire::LineUseCount>() as u64)
     }
 
     /// Makes the thread's next access miss, which moves it on to the current slice.

@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -461,7 +461,8 @@ records!(
     AccessCount = 16,
     PageCountBlock = 1280,
     LineCacheEntry = 16,
-    SideRecord = 32,
+    SideRecord = 24,
+    LineUseCount = 8,
     TargetObject = 160,
     ObjectCount = 24,
     RecordedBlock = 48,

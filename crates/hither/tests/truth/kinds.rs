@@ -60,6 +60,20 @@ fn readers() {
     }
 }
 
+/// What a thread did with a line before others joined it counts with them: each reader finds a line
+/// as often changed as thread 0 writes it in all.
+#[test]
+fn readers_that_come_late() {
+    let (n, r, w) = (6, 200, 64);
+    for way in WAYS {
+        let events = coherence(&in_one_slice(&format!("late_readers {n} {r} {w}"), way));
+        check_matrix(&events, |i, _| {
+            let expected = if i == 0 { (n - 1) * r * w } else { 0 };
+            (expected - expected / 50, expected + CREATION)
+        });
+    }
+}
+
 /// Also between processes, and where lines are evicted and entered again while others have them.
 #[test]
 fn the_same_as_the_oracle() {

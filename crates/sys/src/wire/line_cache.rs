@@ -11,7 +11,9 @@ pub const EXACT: u64 = 1 << 62;
 pub const TAG_LINE: u64 = (1 << 58) - 1;
 pub const SIDE_SITE: u32 = 26;
 pub const SIDE_OBJECT: u32 = 48;
-pub const OTHERS: u32 = 1 << 16;
+pub const OTHERS: u32 = 1 << 15;
+pub const LIST_WORDS: u32 = 2 * OTHERS;
+pub const CONTINUED_USES: u32 = 1 << 16;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +27,12 @@ pub struct LineCacheEntry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideRecord {
     pub line: u64,
-    pub others: u32,
+    pub others: u16,
+    pub continued: u16,
     pub z1: u16,
     pub z2: u16,
     pub s1: u32,
     pub s2: u32,
-    pub before: LineUseCount,
 }
 
 /// What a thread did with a line.

@@ -85,7 +85,7 @@ fn layout() -> Both {
     compare!(b, "hi_block", PageCountBlock: page, fetches);
     compare!(b, "hi_entry", LineCacheEntry: tag, reads, writes);
     compare!(b, "hi_left_line", LeftLine: key, uses, page, others);
-    compare!(b, "hi_side", SideRecord: line, others, z1, z2, s1, s2, before);
+    compare!(b, "hi_side", SideRecord: line, others, continued, z1, z2, s1, s2);
     compare!(b, "hi_record_block", RecordedBlock: offset, stack, moves_stack, length,
         instructions, sites, lengths, accesses, has_stack, ready);
     // Its code follows, which the mirror does not hold.
@@ -151,6 +151,8 @@ fn constants(b: &mut Both) {
         ("HI_USER_NODES", USER_NODES),
         ("HI_NODE_USERS", NODE_USERS),
         ("HI_OTHERS", OTHERS),
+        ("HI_LIST_WORDS", LIST_WORDS),
+        ("HI_CONTINUED_USES", CONTINUED_USES),
         ("HI_READY", READY),
         ("HI_GROUP", CACHE_GROUP),
         ("HI_CACHE_LOG2_MIN", CACHE_LOG2_MIN),

@@ -21,6 +21,12 @@ const STRAY_SHARE: u32 = 256;
 /// A line: page id and number in the page.
 type LineId = (u32, u32);
 
+type PartCounts = [[u16; LINE_PARTS]; 2];
+
+fn no_counts() -> Box<PartCounts> {
+    Box::new([[0; LINE_PARTS]; 2])
+}
+
 /// What a thread did with a line.
 struct ThreadLineUse {
     /// Its key.
@@ -30,8 +36,8 @@ struct ThreadLineUse {
     seen: u64,
     /// The same; with the counts below it is halved when full.
     recent: u16,
-    /// By part: reads, writes.
-    parts: Box<[[u16; LINE_PARTS]; 2]>,
+    /// By part: reads, writes; of most uses only the number is reported.
+    parts: Option<Box<PartCounts>>,
 }
 
 impl ThreadLineUse {
@@ -41,18 +47,19 @@ impl ThreadLineUse {
             accesses: 0,
             seen: 0,
             recent: 0,
-            parts: Box::new([[0; LINE_PARTS]; 2]),
+            parts: None,
         }
     }
 
     fn touch(&mut self, masks: [u64; 2]) {
         self.seen = self.seen.saturating_add(1);
+        let parts = self.parts.get_or_insert_with(no_counts);
         if self.recent == u16::MAX {
             self.recent /= 2;
-            self.parts.iter_mut().flatten().for_each(|n| *n /= 2);
+            parts.iter_mut().flatten().for_each(|n| *n /= 2);
         }
         self.recent += 1;
-        for (parts, mask) in self.parts.iter_mut().zip(masks) {
+        for (parts, mask) in parts.iter_mut().zip(masks) {
             let mut left = mask;
             while left != 0 {
                 let count = &mut parts[left.trailing_zeros() as usize];
@@ -75,8 +82,13 @@ impl ThreadLineUse {
             }
         };
         self.recent = sum(self.recent, more.recent);
-        let parts = self.parts.iter_mut().flatten();
-        for (part, more) in parts.zip(more.parts.iter().flatten()) {
+        let Some(more) = &more.parts else { return };
+        let parts = self
+            .parts
+            .get_or_insert_with(no_counts)
+            .iter_mut()
+            .flatten();
+        for (part, more) in parts.zip(more.iter().flatten()) {
             *part = sum(*part, *more);
         }
     }
@@ -84,7 +96,10 @@ impl ThreadLineUse {
     /// The parts read and written, without strays.
     fn masks(&self) -> [u64; 2] {
         let often = |n: u16| n > 0 && u32::from(n) * STRAY_SHARE >= u32::from(self.recent);
-        self.parts.each_ref().map(|parts| {
+        let Some(parts) = &self.parts else {
+            return [0; 2];
+        };
+        parts.each_ref().map(|parts| {
             let bits = parts.iter().zip(0..).filter(|(n, _)| often(**n));
             bits.fold(0, |mask, (_, bit)| mask | 1 << bit)
         })

@@ -36,7 +36,7 @@ impl UnflushedUses {
         if left.side.others == 0 && left.side.z1 == 0 {
             return;
         }
-        let before = left.side.before;
+        let before = left.continued;
         let count =
             |before: u32, more: u64| before.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
         let done = wire::LineUseCount {
@@ -88,6 +88,8 @@ pub struct UnflushedEntry {
     pub reads: u64,
     pub writes: u64,
     pub side: wire::SideRecord,
+    /// What the entries counted that this one continues.
+    pub continued: wire::LineUseCount,
     /// Threads that used the line before, in the same slice.
     pub others: Vec<u32>,
 }
@@ -132,6 +134,7 @@ pub fn for_each_unflushed(
             exact: entry.tag & wire::EXACT != 0,
             reads: entry.reads.into(),
             writes: entry.writes.into(),
+            continued: segment.continued_use(thread, &side),
             others: segment.others(thread, &side),
             side,
         });
@@ -185,11 +188,11 @@ mod tests {
             writes,
             side: wire::SideRecord {
                 others: 9,
-                before: wire::LineUseCount {
-                    accesses: 10,
-                    writes: 1,
-                },
                 ..wire::SideRecord::default()
+            },
+            continued: wire::LineUseCount {
+                accesses: 10,
+                writes: 1,
             },
             others: vec![9],
         };

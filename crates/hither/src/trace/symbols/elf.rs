@@ -3,11 +3,13 @@
 //! Files are not trusted: regular files only, sizes bounded, nothing mapped
 //! (a mapped file that shrinks kills the reader).
 use hither_profile::open_regular_file;
+use miniz_oxide::inflate::decompress_slice_iter_to_slice;
 use object::read::{CompressedData, CompressedFileRange, CompressionFormat};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::iter::{once, repeat_n};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -209,11 +211,17 @@ fn read_section(file: &File, range: CompressedFileRange) -> Option<Arc<[u8]>> {
     if !in_file || range.uncompressed_size > MAX_SECTION.min(bound) {
         return None;
     }
-    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, range.compressed_size as usize).collect();
+    let mut bytes: Arc<[u8]> = repeat_n(0, range.compressed_size as usize).collect();
     file.read_exact_at(Arc::get_mut(&mut bytes)?, range.offset)
         .ok()?;
     if range.format == CompressionFormat::None {
         return Some(bytes);
+    }
+    if range.format == CompressionFormat::Zlib {
+        let mut expanded: Arc<[u8]> = repeat_n(0, range.uncompressed_size as usize).collect();
+        let room = Arc::get_mut(&mut expanded)?;
+        let length = decompress_slice_iter_to_slice(room, once(&bytes[..]), true, false).ok()?;
+        return (length == expanded.len()).then_some(expanded);
     }
     let compressed = CompressedData {
         format: range.format,

@@ -368,7 +368,7 @@ impl Fake {
         self.put32(entry + 12, writes);
         let side = arena + 2 * l.cache_entries * 16 + index * size_of::<SideRecord>() as u64;
         self.put32(side, page);
-        let list = wire::OTHERS + 2;
+        let list = wire::OTHERS + 1;
         match *others {
             [] => (),
             [one] => self.put32(side + 8, one),
