@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 11u
+#define HI_VERSION 12u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -36,7 +36,7 @@
 #define HI_MAX_BLOCKS (1u << 24)
 #define HI_MAX_SITES (1u << 22)
 #define HI_MAX_HOOKS 64u
-#define HI_MAX_OBJECTS (1u << 20)     /* records of data structures, of all processes */
+#define HI_MAX_OBJECTS (1u << 22)     /* records of data structures, of all processes */
 #define HI_PROCESS_OBJECTS (1u << 15) /* ids of data structures in one process */
 #define HI_OBJECT_GROUP 64u           /* ids per bit of the object-use bitmap */
 #define HI_FRAMES 8u                  /* return addresses kept of an allocation site */
@@ -123,7 +123,7 @@ struct hi_header {
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
   uint64_t off_dirty, off_blocks, off_shadow, off_user_nodes, off_user_counts, off_arenas;
   uint64_t off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used;
-  uint64_t off_ended, off_free_groups;
+  uint64_t off_ended, off_free_groups, off_site_words;
   uint64_t total_size, arena_size, left_in_arena;
 };
 
@@ -208,6 +208,10 @@ struct hi_site {
   uint64_t reads[2], writes[2];
   uint64_t caller;
 };
+/* site words: uint64_t[HI_SITE_WORDS], the sites of code of files, by file and offset: processes that run
+ * the same code have the same sites. The site's number, above it bits of a hash of all that it is. */
+#define HI_SITE_WORDS (1u << 23)
+#define HI_SITE_BITS 22u
 /* Flag in the site number that a probe passes: the address is the highest at which an access
  * starts, not the lowest, and only the accesses to its line are meant. */
 #define HI_SITE_UPPER (1u << 31)
@@ -433,6 +437,7 @@ _Static_assert(HI_GROUP <= 1u << HI_CACHE_LOG2_MIN, "the smallest line cache is 
 _Static_assert(sizeof(struct hi_process) == 64, "process slot");
 _Static_assert(sizeof(struct hi_hook) == 32, "hook");
 _Static_assert(sizeof(struct hi_site) == 64, "site");
+_Static_assert(HI_MAX_SITES <= 1u << HI_SITE_BITS, "a site word holds the number of every site");
 _Static_assert(sizeof(struct hi_observation) == 16, "line observation");
 _Static_assert(sizeof(struct hi_sample) == 24, "sample");
 _Static_assert(sizeof(struct hi_event) == 64, "event");

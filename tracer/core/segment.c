@@ -38,6 +38,7 @@ static void locate(struct hi_header *h) {
   hi_run.object_used = at(h->off_object_used);
   hi_run.ended = at(h->off_ended);
   hi_run.free_groups = at(h->off_free_groups);
+  hi_run.site_words = at(h->off_site_words);
   hi_run.user_nodes = at(h->off_user_nodes);
   hi_run.user_counts = h->flags & HI_FLAG_ORACLE ? at(h->off_user_counts) : NULL;
   hi_run.line_log2 = h->line_log2;

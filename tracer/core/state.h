@@ -54,6 +54,7 @@ struct hi_run {
   uint64_t *object_used;
   uint64_t *ended;
   uint32_t *free_groups;
+  uint64_t *site_words;
   struct hi_user_node *user_nodes;
   struct hi_line_use *user_counts; /* NULL without HI_FLAG_ORACLE */
   uint32_t *pagemap;               /* page number -> page id; private to the process, wiped on fork */
@@ -218,6 +219,7 @@ static inline uint32_t hi_site_of(const struct hi_local *t, uint32_t passed) {
 #define HI_CODE_RANGES 4096
 struct hi_code_range {
   uint64_t start, end;
+  uint64_t base, file; /* where the file lies, and what tells it from other files and versions; 0: not known */
 };
 extern struct hi_code_range hi_code_ranges[HI_CODE_RANGES]; /* code of files that are loaded, up to a start of 0 */
 uint32_t hi_touch_path(const struct hi_local *t, uint32_t site);

@@ -23,19 +23,22 @@ static void code_bounds(const module_data_t *m, uint64_t *start, uint64_t *end) 
 
 /* The largest segment of code that may be read, which is nearly always the only one: between two there
  * may be nothing. */
-static struct hi_code_range readable_code(const module_data_t *m) {
+static struct hi_code_range readable_code(const module_data_t *m, uint64_t file) {
   struct hi_code_range code = {0};
   for (uint i = 0; i < m->num_segments; i++) {
     uint64_t s = (uint64_t)m->segments[i].start, e = (uint64_t)m->segments[i].end;
     uint wanted = DR_MEMPROT_EXEC | DR_MEMPROT_READ;
-    if ((m->segments[i].prot & wanted) == wanted && e - s > code.end - code.start) code = (struct hi_code_range){s, e};
+    if ((m->segments[i].prot & wanted) == wanted && e - s > code.end - code.start)
+      code = (struct hi_code_range){s, e, (uint64_t)m->start, file};
   }
   /* A start of 0 ends the list. */
-  return code.end ? code : (struct hi_code_range){1, 0};
+  return code.end ? code : (struct hi_code_range){.start = 1};
 }
 
 static void set_code_range(uint32_t i, struct hi_code_range code) {
   __atomic_store_n(&hi_code_ranges[i].end, 0, __ATOMIC_RELEASE);
+  hi_code_ranges[i].base = code.base;
+  hi_code_ranges[i].file = code.file;
   __atomic_store_n(&hi_code_ranges[i].start, code.start, __ATOMIC_RELEASE);
   __atomic_store_n(&hi_code_ranges[i].end, code.end, __ATOMIC_RELEASE);
 }
@@ -48,21 +51,30 @@ static bool is_system(const char *path) {
   return folder && strstr(name, ".so");
 }
 
+/* What tells a file from others, and from what it was before it was written anew; 0: not known. */
+static uint64_t file_identity(const struct stat *st) {
+  const uint64_t parts[] = {st->st_dev, st->st_ino, (uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec,
+                            (uint64_t)st->st_mtim.tv_nsec};
+  uint64_t hash = 0;
+  for (uint32_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = (hash ^ parts[i]) * HI_HASH_MULTIPLIER;
+  return st->st_ino ? hash : 0;
+}
+
 static void on_load(void *dc, const module_data_t *m, bool loaded) {
   (void)loaded;
+  struct stat st = {0};
+  const char *path = m->full_path ? m->full_path : "";
+  if (*path && stat(path, &st) != 0) memset(&st, 0, sizeof st);
   dr_mutex_lock(lock);
   if (nmodules < MAX_MODULES) {
     modules[nmodules].start = (uint64_t)m->start;
     modules[nmodules].end = (uint64_t)m->end;
     modules[nmodules].system = m->full_path && is_system(m->full_path);
     code_bounds(m, &modules[nmodules].code_start, &modules[nmodules].code_end);
-    set_code_range(nmodules, readable_code(m));
+    set_code_range(nmodules, readable_code(m, file_identity(&st)));
     __atomic_store_n(&nmodules, nmodules + 1, __ATOMIC_RELEASE);
   }
   dr_mutex_unlock(lock);
-  struct stat st = {0};
-  const char *path = m->full_path ? m->full_path : "";
-  if (*path && stat(path, &st) != 0) memset(&st, 0, sizeof st);
   hi_bump_generation();
   uint64_t a[] = {(uint64_t)m->start, (uint64_t)m->end, st.st_dev, st.st_ino, (uint64_t)(m->start - m->preferred_base)};
   hi_emit(dc ? host_local(dc) : NULL, HI_EV_MODULE, 0, a, 5, path);

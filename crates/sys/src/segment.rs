@@ -169,6 +169,7 @@ impl Segment {
             off_object_used = l.object_used,
             off_ended = l.ended,
             off_free_groups = l.free_groups,
+            off_site_words = l.site_words,
             total_size = l.total,
             arena_size = l.arena_size,
             left_in_arena = l.left,

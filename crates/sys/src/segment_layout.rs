@@ -31,6 +31,7 @@ pub struct SegmentLayout {
     pub object_used: u64,
     pub ended: u64,
     pub free_groups: u64,
+    pub site_words: u64,
     pub total: u64,
     /// Of the shadow, for a page.
     pub shadow_bytes: u64,
@@ -98,6 +99,7 @@ impl SegmentLayout {
             object_used: area(threads * u64::from(wire::PROCESS_OBJECTS / wire::OBJECT_GROUP / 8)),
             ended: area(u64::from(wire::PAGE_GROUPS) * 8),
             free_groups: area(u64::from(wire::PAGE_GROUPS) * 4),
+            site_words: area(u64::from(wire::SITE_WORDS) * 8),
             total: 0,
             shadow_bytes,
             arena_size,

@@ -3,14 +3,15 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
 pub const MAX_BLOCKS: u32 = 1 << 24;
 pub const MAX_SITES: u32 = 1 << 22;
+pub const SITE_WORDS: u32 = 1 << 23;
 pub const MAX_HOOKS: u32 = 64;
-pub const MAX_OBJECTS: u32 = 1 << 20;
+pub const MAX_OBJECTS: u32 = 1 << 22;
 pub const PROCESS_OBJECTS: u32 = 1 << 15;
 pub const OBJECT_GROUP: u32 = 64;
 pub const FRAMES: usize = 8;
@@ -191,6 +192,7 @@ pub struct SegmentHeader {
     pub off_object_used: u64,
     pub off_ended: u64,
     pub off_free_groups: u64,
+    pub off_site_words: u64,
     pub total_size: u64,
     pub arena_size: u64,
     pub left_in_arena: u64,

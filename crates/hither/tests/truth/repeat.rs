@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use hither_profile::{PageNo, Profile, RegionKind};
 
-use crate::run::run;
+use crate::run::{places_in_code, run};
 use crate::threads::CREATION;
 use crate::view::*;
 
@@ -37,6 +37,14 @@ fn instructions() {
         }
     };
     check_pages(&p, "tally", own, n);
+}
+
+/// A command that a script runs again and again takes room for its code once.
+#[test]
+fn commands_that_run_the_same_code_share_its_places() {
+    let commands = |n| places_in_code(&"/bin/true; ".repeat(n));
+    let (few, many) = (commands(2), commands(30));
+    assert!(few > 1000 && many < few + few / 4, "{few} {many}");
 }
 
 #[test]

@@ -1,10 +1,15 @@
 //! Runs a workload under `hither trace` and reads the profile it left.
+use std::fs::File;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
 
 use hither_profile::bursts::BurstTrace;
 use hither_profile::Profile;
+use hither_sys::wire::SegmentHeader;
 use tempfile::TempDir;
 
 /// Threads of the OpenMP programs.
@@ -72,6 +77,46 @@ pub fn run(line: &str) -> Run {
         command: line.split(' ').map(str::to_owned).collect(),
         prefix: Vec::new(),
     }
+}
+
+/// How many places in the code the tracer has told apart at most when looked at while a shell runs `script`.
+pub fn places_in_code(script: &str) -> u32 {
+    let _alone = alone();
+    let folder = TempDir::new().expect("a folder");
+    let mut trace = Command::new(env!("CARGO_BIN_EXE_hither"))
+        .args(["trace", "-q", "-o"])
+        .arg(folder.path().join(NAME))
+        .args(["--", "sh", "-c", script])
+        .spawn()
+        .expect("hither starts");
+    let mut most = 0;
+    let status = loop {
+        if let Some(status) = trace.try_wait().expect("its status") {
+            break status;
+        }
+        most = most.max(places_in_segment(trace.id()).unwrap_or(0));
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(status.success(), "{status}");
+    most
+}
+
+/// Of the segment that a process shares with the programs it traces; `None` before it has one.
+fn places_in_segment(pid: u32) -> Option<u32> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    let is_segment = |at: &PathBuf| {
+        let link = std::fs::read_link(at).unwrap_or_default();
+        link.to_string_lossy().contains("memfd:hither")
+    };
+    let segments = files.map(|f| f.path()).filter(is_segment);
+    let count = segments.filter_map(|at| {
+        let mut number = [0; 4];
+        let at_site = offset_of!(SegmentHeader, next_site) as u64;
+        let segment = File::open(at).ok()?;
+        segment.read_exact_at(&mut number, at_site).ok()?;
+        Some(u32::from_ne_bytes(number))
+    });
+    count.max()
 }
 
 impl Run {

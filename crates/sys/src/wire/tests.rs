@@ -59,7 +59,7 @@ fn layout() -> Both {
         off_processes, off_hooks, off_sites, off_events, off_samples, off_observations, off_directory, off_comm,
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
         off_user_nodes, off_user_counts, off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
-        ended_pages, free_head, free_tail, off_ended, off_free_groups,
+        ended_pages, free_head, free_tail, off_ended, off_free_groups, off_site_words,
         total_size, arena_size, left_in_arena, next_object, next_serial);
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
@@ -132,6 +132,7 @@ fn constants(b: &mut Both) {
         ("HI_MAX_PAGES", MAX_PAGES),
         ("HI_MAX_BLOCKS", MAX_BLOCKS),
         ("HI_MAX_SITES", MAX_SITES),
+        ("HI_SITE_WORDS", SITE_WORDS),
         ("HI_MAX_HOOKS", MAX_HOOKS),
         ("HI_EVENTS", EVENTS),
         ("HI_SAMPLES", SAMPLES),
