@@ -15,6 +15,9 @@ mod layout;
 
 pub use file::{check_placement_destination, placement_text, read_placement, write_placement};
 
+/// [`PolicyChoice::threads`] where nothing is bound.
+pub const LEFT_TO_SYSTEM: &str = "os";
+
 /// Raised when a reader of an older version could misread a placement.
 pub const PLACEMENT_FORMAT: u32 = 1;
 
@@ -287,6 +290,28 @@ impl RegionPlacement {
 }
 
 impl Placement {
+    /// It leaves all threads and pages to the system.
+    #[must_use]
+    pub fn binds_nothing(&self) -> bool {
+        let mut phases = self.phases.iter();
+        phases.all(|phase| phase.threads.is_empty() && phase.pages.is_empty())
+    }
+
+    /// The same run with everything left to the system, because of `why`.
+    #[must_use]
+    pub fn without_bindings(mut self, why: String) -> Placement {
+        self.phases.truncate(1);
+        for phase in &mut self.phases {
+            *phase = PlacedPhase::default();
+        }
+        self.regions.clear();
+        self.objective = MappingObjective::default();
+        self.policy.threads = LEFT_TO_SYSTEM.to_owned();
+        self.policy.data = None;
+        self.why = why;
+        self
+    }
+
     /// Pages of 4 KiB that the phase places.
     #[must_use]
     pub fn pages(phase: &PlacedPhase) -> u64 {

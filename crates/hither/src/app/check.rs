@@ -39,6 +39,8 @@ pub struct CheckCondition {
 pub struct CheckOutcome {
     pub profile: String,
     pub holds: bool,
+    /// As `hither stat` says it, a sentence without its full stop.
+    pub verdict: String,
     pub conditions: Vec<CheckCondition>,
     pub comparison: Option<ProfileComparison>,
 }
@@ -80,6 +82,7 @@ pub fn check(
     Ok(CheckOutcome {
         profile: profile.display().to_string(),
         holds: conditions.iter().all(|c| c.holds),
+        verdict: judged.analysis.report.verdict.sentence.clone(),
         conditions,
         comparison,
     })

@@ -4,6 +4,7 @@
 //! map          profile, machine -> placement
 //! study        recording, machines, placements (of map) -> forecast
 //! best         map with the policies that a study finds to be the fastest
+//! default_placement  what map does where no policy is named: by a short study, or by the verdict
 //! assessment   profile, placement -> figures, findings, verdict: what report and check share
 //! check        what was found against limits or an older profile
 //! run          a placement or a rule, this machine -> what to do with a program
@@ -13,6 +14,7 @@ pub mod assessment;
 pub mod auto;
 pub mod best;
 pub mod check;
+pub mod default_placement;
 pub mod map;
 pub mod run;
 pub mod study;

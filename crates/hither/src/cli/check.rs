@@ -128,6 +128,7 @@ fn text(outcome: &CheckOutcome, args: &Args) -> String {
         )
     };
     let mut out: String = outcome.conditions.iter().map(line).collect();
+    out.push_str(&format!("note  verdict: {}\n", outcome.verdict));
     for note in outcome.comparison.iter().flat_map(|c| &c.notes) {
         out.push_str(&format!("note  {}\n", strip_control_characters(note)));
     }

@@ -9,15 +9,21 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail, Context, Result};
+use hither_profile::bursts::BurstTrace;
 use hither_profile::{read_placement, Placement};
 
 pub use args::Args;
 
-use super::printed::print;
+use super::printed::{print, print_stderr};
 use super::progress::Counters;
-use super::style::TerminalStyle;
+use super::style::{strip_control_characters, TerminalStyle};
 use crate::app::best;
+use crate::app::default_placement::{choose, DefaultPlacement};
+use crate::app::map::input::Source;
+use crate::app::map::options::MapOptions;
 use crate::app::map::{input, machine, place, MapSolution};
+use crate::app::study::progress::Progress;
+use crate::app::study::run_recording::RunRecording;
 use crate::formats;
 use output::PlacementOutput;
 
@@ -43,17 +49,46 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let roles = input.profile.as_ref().map_or(&[][..], |p| &p.roles);
     let old = old.map(|placement| placement.by_roles(roles));
     let target = machine::target(&options, input.placed.len())?;
-    let mut verdict = None;
+    let progress = Counters { quiet: false };
+    let mut choice = None;
     if args.wants_best() {
-        let found = best::best(&options, &source, &Counters { quiet: false })?;
-        (options, verdict) = (found.options, Some(found.verdict));
+        let found = best::best(&options, &source, &progress)?;
+        choice = Some(DefaultPlacement::Place(
+            Box::new(found.options),
+            found.verdict,
+        ));
+    } else if let Some(profile) = input.profile.as_ref().filter(|_| args.leaves_choice()) {
+        let recording = recording(&source, &options)?;
+        let how = (args.insists(), &progress as &dyn Progress);
+        let from = (&input, profile);
+        choice = Some(choose(&options, from, &target, recording.as_ref(), how)?);
+    }
+    let mut because = String::new();
+    if let Some(DefaultPlacement::Place(with, why)) = &choice {
+        (options, because) = (MapOptions::clone(with), format!("{why} "));
     }
     let (mut placement, solution) = place(&options, &input, &target, old.as_ref())?;
-    if let Some(verdict) = verdict {
-        placement.why = format!("{verdict} {}", placement.why);
+    if let Some(DefaultPlacement::Leave(why)) = choice {
+        finish(&placement.without_bindings(why), None, &output, args)?;
+        return Ok(ExitCode::SUCCESS);
     }
+    placement.why = because + &placement.why;
     finish(&placement, Some(&solution), &output, args)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was recorded for simulation, if anything was that can be used; with a word on what cannot.
+fn recording(source: &Source, options: &MapOptions) -> Result<Option<RunRecording>> {
+    let Source::Profile(file) = source else {
+        return Ok(None);
+    };
+    if BurstTrace::open(file)?.is_none() {
+        return Ok(None);
+    }
+    let opened = RunRecording::open(file, options.threads.as_ref());
+    Ok(opened
+        .map_err(|why| print_stderr(&format!("note: placed without simulation: {why:#}")))
+        .ok())
 }
 
 /// The placement that was given in place of a profile.
@@ -103,7 +138,15 @@ fn finish(
     }
 }
 
+/// Empty, with the reason on standard error, where there is nothing to bind.
 fn format(placement: &Placement, name: &str) -> Result<String> {
+    if placement.binds_nothing() {
+        let why = strip_control_characters(&placement.why);
+        print_stderr(&format!(
+            "nothing is bound, so --format {name} is empty; --force places all the same. {why}"
+        ));
+        return Ok(String::new());
+    }
     let format = formats::ALL.iter().find(|f| f.name() == name);
     let format =
         format.ok_or_else(|| anyhow!("there is no format {name}; see `hither map --list`"))?;

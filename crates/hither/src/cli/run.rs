@@ -47,6 +47,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             print_stderr(&format!("warning: {warning}"));
         }
     }
+    if let Some(note) = render_plan::binds_nothing(&plan).filter(|_| !args.quiet) {
+        print_stderr(&format!("note: {note}"));
+    }
     if args.verbose {
         print_stderr(&render_plan::plan_summary(&plan));
     }

@@ -33,7 +33,8 @@ fn a_program_whose_first_thread_touches_all_fails_and_its_twin_passes() {
     assert_eq!((status, failed(&said)), (1, 1), "{said}");
     assert!(said.starts_with("FAIL  first-touch: "), "{said}");
     let (status, said) = folder.check(&[&["good.hither"], &none[..]].concat());
-    assert_eq!((status, said.lines().count()), (0, 3), "{said}");
+    let held = said.lines().filter(|l| l.starts_with("ok    "));
+    assert_eq!((status, held.count()), (0, 3), "{said}");
 
     let than = |old| ["--baseline", old, "--fail-on-regression"];
     let (status, said) = folder.check(&[&["bad.hither"], &than("good.hither")[..]].concat());

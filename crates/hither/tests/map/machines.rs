@@ -7,7 +7,8 @@ fn every_shipped_machine() {
     let place = Place::with_profile(&chain(8));
     for machine in shipped() {
         let out = format!("{machine}.place.json");
-        place.map(&["app.hither", "--topology", &machine, "-o", &machine]);
+        let made = ["app.hither", "--force", "--topology", &machine];
+        place.map(&[&made[..], &["-o", &machine]].concat());
         let placement = place.placement(&out);
         assert_eq!(placement.machine.name, machine);
         let phase = &placement.phases[0];
@@ -16,7 +17,7 @@ fn every_shipped_machine() {
         pus.sort_unstable();
         pus.dedup();
         assert_eq!(pus.len(), 8, "{machine} has a PU for each");
-        let json = place.json(&["app.hither", "--topology", &machine, "--explain"]);
+        let json = place.json(&[&made[..], &["--explain"]].concat());
         let remote = json["explanation"]["after"]["remote"]
             .as_f64()
             .expect("a share");
@@ -66,7 +67,7 @@ fn every_policy_with_every_data_policy() {
 fn more_threads_than_units_and_fewer() {
     let place = Place::with_profile(&chain(6));
     let units = |machine: &str, args: &[&str]| {
-        let all = [&["app.hither", "--topology", machine], args].concat();
+        let all = [&["app.hither", "--force", "--topology", machine], args].concat();
         let mut pus = place.pus(&all);
         pus.sort_unstable();
         pus

@@ -64,7 +64,7 @@ const TWO_NODES: [&str; 3] = ["app.hither", "--topology", "numa:2 core:2 pu:1"];
 fn what_is_placed_for_this_machine_is_to_be_run() {
     let mut profile = chain(2);
     profile.meta.command = ["./chain", "a b"].map(str::to_owned).to_vec();
-    let said = Place::with_profile(&profile).map(&["app.hither"]);
+    let said = Place::with_profile(&profile).map(&["app.hither", "--force"]);
     let next = "next: hither run -p app.place.json -- ./chain 'a b'\n";
     assert!(said.ends_with(next), "{said}");
 }
@@ -142,6 +142,71 @@ fn threads_that_hardly_work_take_no_unit() {
     assert_eq!(json["threads"], serde_json::json!([0, 1, 2, 3]));
 }
 
+/// Eight threads each on pages of its own, on a machine with room for all on one node: they were
+/// packed there, "24 % less communication" beside a `stat` that finds nothing to gain.
+#[test]
+fn where_nothing_is_gained_nothing_is_bound() {
+    let place = traced(&["independent", "8", "20", "64"], "8");
+    let machine = ["app.hither", "--topology", "numa:4 core:8 pu:1"];
+    let said = place.map(&machine);
+    assert!(said.starts_with("Nothing is bound on"), "{said}");
+    assert!(said.contains("Nothing to gain, leave it."), "{said}");
+    assert!(place.placement("app.place.json").binds_nothing());
+    let output = place.try_map(&[&machine[..], &["--format", "env"]].concat());
+    assert_eq!(
+        (output.status.code(), text(&output.stdout)),
+        (Some(0), String::new())
+    );
+    assert!(
+        text(&output.stderr).contains("--force"),
+        "{}",
+        text(&output.stderr)
+    );
+    let ran = place
+        .command(&[HITHER, "run", "-p", "app.place.json", "--", "true"])
+        .output();
+    let ran = ran.expect("hither");
+    assert!(ran.status.success());
+    assert!(
+        text(&ran.stderr).contains("binds nothing"),
+        "{}",
+        text(&ran.stderr)
+    );
+    let check = [HITHER, "check", "app.hither", "--max-remote", "100%"];
+    let checked = place.command(&check).output().expect("hither");
+    assert!(
+        text(&checked.stdout).contains("note  verdict: "),
+        "{}",
+        text(&checked.stdout)
+    );
+    // All the same, over all nodes: two of the eight that work on each.
+    place.map(&[&machine[..], &["--force"]].concat());
+    let placement = place.placement("app.place.json");
+    let mut on_node = [0; 4];
+    for thread in &placement.phases[0].threads {
+        on_node[thread.node().at()] += 1;
+    }
+    assert_eq!(on_node, [2; 4]);
+}
+
+/// Threads that share enough but need more cache than a node has are not packed on it.
+#[test]
+fn threads_are_not_packed_where_their_data_does_not_fit() {
+    let ring = traced(&["ring", "8", "300", "512"], "8");
+    let nodes = |cache: &str| {
+        let machine = format!("numa:4 l3:1(size={cache}) core:8 pu:1");
+        ring.map(&["app.hither", "--topology", &machine]);
+        let placement = ring.placement("app.place.json");
+        let threads = placement.phases[0].threads.iter();
+        threads
+            .map(|t| t.node())
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
+    };
+    assert_eq!(nodes("64MB"), 1);
+    assert_eq!(nodes("16kB"), 4);
+}
+
 /// Traces a program of `workloads/` with some threads, in `app.hither`.
 fn traced(line: &[&str], threads: &str) -> Place {
     let target = Path::new(HITHER).ancestors().nth(2).expect("target");
@@ -199,7 +264,7 @@ fn a_program_whose_master_touches_everything() {
     assert!(share("before") > 0.6, "{}", share("before"));
     assert!(share("after") < 0.1, "{}", share("after"));
     // And on this machine.
-    place.map(&["app.hither"]);
+    place.map(&["app.hither", "--force"]);
     assert_eq!(place.placement("app.place.json").phases[0].threads.len(), 4);
 }
 

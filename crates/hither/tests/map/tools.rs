@@ -228,7 +228,7 @@ fn ranks_are_those_that_the_launcher_gave() {
         ..thread
     });
     let place = Place::with_profile(&profile);
-    place.map(&["app.hither", "-o", "p"]);
+    place.map(&["app.hither", "--force", "-o", "p"]);
     let text = std::fs::read_to_string(place.path("p.place.json")).expect("placement");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let processes = json["processes"].as_array().expect("processes");
@@ -239,7 +239,7 @@ fn ranks_are_those_that_the_launcher_gave() {
 #[test]
 fn openmpi() {
     let place = Place::with_profile(&ranks());
-    let json = place.json(&["app.hither", "-o", "p"]);
+    let json = place.json(&["app.hither", "--force", "-o", "p"]);
     assert_eq!(json["threads"], serde_json::json!([1, 2]));
     let pus = numbers(&json["pus"]);
     place.map(&["p.place.json", "--format", "openmpi-rankfile", "-o", "rf"]);

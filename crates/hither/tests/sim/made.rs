@@ -185,6 +185,25 @@ pub fn write_changing(dir: &Path, accesses: u64) {
     put(dir, profile, 6, 200 * MILLISECOND, all);
 }
 
+/// A profile in which partners share, so that communication alone brings all threads together, with
+/// bursts in which each sweeps over more memory than a cache's part of it, a line at a time.
+pub fn write_sweeping(dir: &Path) {
+    const OWN: u64 = 6 << 20;
+    let all = |window: u64, thread: u32| {
+        let access = |n: u64| BurstAccess {
+            address: BASE + u64::from(thread) * OWN + (window * 50_000 + n) * 64 % OWN,
+            bytes: 8,
+            write: false,
+            after: 3,
+            depends: 0,
+        };
+        (0..150_000).map(access).collect()
+    };
+    let mut profile = profile();
+    profile.regions[0].size = u64::from(THREADS) * OWN;
+    put(dir, profile, 4, 10 * MILLISECOND, all);
+}
+
 fn put(
     dir: &Path,
     mut profile: Profile,
@@ -208,7 +227,7 @@ fn put(
             window as u32,
             &[NamedPages {
                 page: BASE / PAGE_SIZE,
-                pages: pages(),
+                pages: profile.regions[0].size / PAGE_SIZE,
                 ..NamedPages::default()
             }],
         );

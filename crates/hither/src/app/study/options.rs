@@ -23,6 +23,9 @@ pub struct SimOptions {
     pub migrations: f64,
     /// About how many accesses to simulate of each placement and seed; `None` for all.
     pub accesses: Option<u64>,
+    /// Most accesses to simulate of each placement and seed in a short study, which cuts windows
+    /// short and does not look for the best warm-up; `None` for a full one.
+    pub budget: Option<u64>,
     /// Share of each window that warms the caches; `None` for what is found to do.
     pub warm_up: Option<f64>,
     /// Simulations at a time; `None` for one on each processor.
@@ -50,6 +53,7 @@ impl Default for SimOptions {
             seed: 0,
             migrations: MIGRATIONS,
             accesses: Some(ACCESSES),
+            budget: None,
             warm_up: None,
             jobs: None,
             by_structure: false,

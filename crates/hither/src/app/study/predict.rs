@@ -7,13 +7,16 @@ use super::forecast::CandidateResult;
 use super::options::SimOptions;
 use super::policy_pair::ThreadPolicyArg;
 use super::progress::Progress;
-use super::replay::{side_by_side, AddressGroup, ReplayMonitor, ReplaySetup};
+use super::replay::{side_by_side, AddressGroup, ReplayMonitor, ReplaySetup, WindowParts};
 use super::run_recording::{RunRecording, SimWindow, FEW_WINDOWS};
 use super::sim_machine::SimMachine;
 use super::structures::StructureIndex;
 use super::verdict;
 use super::warm_up::{self, LineTraffic, WarmUp};
 use hither_model::units::percent;
+
+/// Windows that a short study plays at most, all but the first of which count.
+const SHORT_WINDOWS: u64 = 7;
 
 /// What the placements that are asked for are predicted to do.
 ///
@@ -25,9 +28,14 @@ pub fn forecast(
     model: &SimMachine,
     progress: &dyn Progress,
 ) -> Result<PlacementComparison> {
-    let limit = options.accesses;
-    let warm = warm_up(options, recording, model, progress)?;
-    let windows = recording.windows(limit, warm.changes.map(|_| warm.before));
+    let (windows, warm) = match options.budget {
+        Some(budget) => (short_windows(recording, budget), WarmUp::default()),
+        None => {
+            let warm = warm_up(options, recording, model, progress)?;
+            let before = warm.changes.map(|_| warm.before);
+            (recording.windows(options.accesses, before), warm)
+        }
+    };
     let study = PlacementStudy {
         options,
         stand: replay_setup(options, recording, &windows, model),
@@ -38,7 +46,8 @@ pub fn forecast(
         .by_structure
         .then(|| recording.profile().map(StructureIndex::of));
     let structures = structures.transpose()?;
-    let (mut played, damaged) = study.simulate(candidates, warm, structures.as_ref())?;
+    let parts = study.parts(warm);
+    let (mut played, damaged) = study.simulate(candidates, &parts, structures.as_ref())?;
     let joint = resolve_joint(&mut played, model);
     let played: Vec<&CandidateResult> = display_order(&played, joint, options);
     let first = *played
@@ -70,7 +79,7 @@ pub fn forecast(
         links: links(model),
         threads: recording.thread_names(),
         structures: structures.map_or_else(Vec::new, |s| s.names),
-        sample: sample(recording, &windows, warm),
+        sample: sample(recording, &windows, &parts, warm),
         pages: options.pages.name().to_owned(),
         best: verdict::fastest(&placements) as u32,
         verdict: verdict::sentence(&placements, &|one, other| {
@@ -93,6 +102,20 @@ fn replay_setup<'a>(
         model,
         rule: options.pages,
     }
+}
+
+/// Windows of a short study, evenly over the run, that hold about `accesses`; the first one warms
+/// the caches for the second, unless that is most of what there is to play.
+fn short_windows(recording: &RunRecording, accesses: u64) -> Vec<SimWindow> {
+    let each = recording.bursts.accesses() / recording.window_count().max(1) as u64;
+    let most = each.saturating_mul(SHORT_WINDOWS).min(accesses);
+    let windows = recording.windows(Some(most), None);
+    let mut windows = RunRecording::warmed_by(windows, 0, u64::BITS - 1);
+    if windows.len() > 2 && windows[0].own_accesses() <= accesses / 2 {
+        let first = windows.remove(0);
+        windows[0].before.push(first);
+    }
+    windows
 }
 
 /// What is to warm up: as asked for; nothing in a recording of the whole run; else what is found.
@@ -143,11 +166,27 @@ impl PlacementStudy<'_> {
         }
     }
 
+    /// What of each window is played, and what of that counts.
+    fn parts(&self, warm: WarmUp) -> [(f64, bool); 2] {
+        let Some(accesses) = self.options.budget else {
+            return [(warm.share, false), (1.0, true)];
+        };
+        let sum = |of: fn(&SimWindow) -> u64| {
+            let windows = self.stand.windows.iter().map(of);
+            windows.fold(0, u64::saturating_add)
+        };
+        let own = sum(SimWindow::own_accesses);
+        let before = sum(SimWindow::accesses_with_warm_up) - own;
+        let end = (accesses.saturating_sub(before) as f64 / own.max(1) as f64).min(1.0);
+        let warm = if before > 0 { end / 4.0 } else { end / 2.0 };
+        [(warm, false), (end, true)]
+    }
+
     /// Plays all candidates with all seeds; whether some accesses could not be read.
     fn simulate(
         &self,
         candidates: Vec<PlacementCandidate>,
-        warm: WarmUp,
+        parts: WindowParts,
         structures: Option<&StructureIndex>,
     ) -> Result<(Vec<CandidateResult>, bool)> {
         let all = candidates.iter().enumerate();
@@ -158,7 +197,6 @@ impl PlacementStudy<'_> {
         let steps = self.progress.begin(windows as u64, "windows simulated");
         let step = || steps.step();
         let heard = ReplayMonitor::new(&step);
-        let parts = [(warm.share, false), (1.0, true)];
         let number = |window: &SimWindow, address: u64| {
             structures.map_or(0, |s| s.structure_at(window, address))
         };
@@ -166,7 +204,7 @@ impl PlacementStudy<'_> {
             let (candidate, seed) = tasks[at];
             let plan = &candidates[candidate].plans[seed];
             let group = structures.map(|_| &number as AddressGroup);
-            self.stand.replay_plan(plan, &parts, group, &heard)
+            self.stand.replay_plan(plan, parts, group, &heard)
         })?;
         let mut results = results.into_iter();
         let told_apart = structures.map_or(0, |s| s.names.len());
@@ -218,18 +256,24 @@ fn links(model: &SimMachine) -> Vec<LinkEndpoints> {
     links.map(name).collect()
 }
 
-fn sample(recording: &RunRecording, windows: &[SimWindow], warm: WarmUp) -> SimulatedSample {
-    let simulated = windows.iter().map(SimWindow::accesses_with_warm_up);
-    let simulated = simulated.fold(0, u64::saturating_add);
+fn sample(
+    recording: &RunRecording,
+    windows: &[SimWindow],
+    parts: &[(f64, bool); 2],
+    warm: WarmUp,
+) -> SimulatedSample {
+    let [(begin, _), (end, _)] = *parts;
     let own = windows.iter().map(SimWindow::own_accesses);
-    let own = own.fold(0, u64::saturating_add);
-    let counted = (1.0 - warm.share) * own as f64;
+    let own = own.fold(0, u64::saturating_add) as f64;
+    let with_warm_up = windows.iter().map(SimWindow::accesses_with_warm_up);
+    let before = with_warm_up.fold(0, u64::saturating_add) as f64 - own;
+    let simulated = before + end * own;
     SimulatedSample {
         windows_recorded: recording.bursts.windows().len() as u64,
         windows: windows.len() as u64,
         accesses_recorded: recording.bursts.accesses(),
-        accesses: simulated,
-        warm_up: 1.0 - counted / simulated.max(1) as f64,
+        accesses: simulated as u64,
+        warm_up: 1.0 - (end - begin) * own / simulated.max(1.0),
         warm_up_change: warm.change(),
     }
 }

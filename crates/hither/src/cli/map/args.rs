@@ -106,11 +106,18 @@ pub struct MapMachineArgs {
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Policy")]
 pub struct MapPolicyArgs {
-    /// How to place threads (see --list)
-    #[arg(long, value_name = "POLICY", default_value = default_policy(), value_parser = policies(), hide_possible_values = true)]
-    pub policy: String,
+    /// How to place threads (see --list) [default: what is predicted to be fastest in a short
+    /// simulation if the profile has bursts; else locality where `hither stat` finds that threads
+    /// share enough, locality-spread where not]
+    #[arg(long, value_name = "POLICY", value_parser = policies(), hide_possible_values = true)]
+    pub policy: Option<String>,
 
-    /// With the default policy: one quick attempt instead of a search
+    /// Place even where there is nothing to gain; without it nothing is bound then, unless --policy
+    /// or --data names how
+    #[arg(long)]
+    pub force: bool,
+
+    /// Policy locality with one quick attempt instead of a search
     #[arg(long)]
     pub fast: bool,
 
@@ -208,7 +215,20 @@ impl Args {
 
     /// Whether the simulator is to choose the policies.
     pub fn wants_best(&self) -> bool {
-        self.choice.policy == BEST
+        self.choice.policy.as_deref() == Some(BEST)
+    }
+
+    /// Whether it is to be found out how, or whether at all, to place. Where another placement is
+    /// kept to, or one is made for each phase, threads that communicate come close together.
+    pub fn leaves_choice(&self) -> bool {
+        let choice = &self.choice;
+        choice.policy.is_none() && !choice.fast && self.from.is_none() && !self.phases.phases
+    }
+
+    /// Whether to place where there is nothing to gain.
+    pub fn insists(&self) -> bool {
+        let choice = &self.choice;
+        choice.force || choice.data.is_some() || !choice.structures.is_empty()
     }
 
     /// How to place it. With [`Args::wants_best`] the policies are still to be chosen.
@@ -241,7 +261,10 @@ impl Args {
 impl MapPolicyArgs {
     /// The policy asked for; `--fast` is a policy of its own.
     fn thread_policy(&self) -> Result<&'static str> {
-        let name = match (self.policy.as_str(), self.fast) {
+        let name = match (
+            self.policy.as_deref().unwrap_or(default_policy()),
+            self.fast,
+        ) {
             (BEST, true) => bail!("--fast goes with --policy locality"),
             (BEST, false) => default_policy(),
             (name, false) => name,

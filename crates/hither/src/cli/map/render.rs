@@ -86,6 +86,11 @@ pub fn summary(
     style: TerminalStyle,
 ) -> String {
     let first = placement.phases.first();
+    if placement.binds_nothing() {
+        let machine = strip_control_characters(&placement.machine.name);
+        let why = strip_control_characters(&placement.why);
+        return format!("Nothing is bound on {machine}\n") + &style.wrap("", &why, 2);
+    }
     let mut out = headline(placement, first);
     let objective = placement.objective;
     out += &format!(
@@ -191,6 +196,9 @@ fn phases(placement: &Placement, moves: usize) -> String {
 /// What was written, and what to type: here, or on the machine it is for.
 pub fn next(placement: &Placement, path: &Path) -> String {
     let shown = strip_control_characters(&path.display().to_string());
+    if placement.binds_nothing() {
+        return format!("{shown} written\nnext: the same with --force, to place all the same\n");
+    }
     let next = if placement.machine.name == THIS_MACHINE {
         let path = path.to_string_lossy();
         let command = &placement.source.command;

@@ -1,5 +1,7 @@
 //! What `hither run` would do, for --dry-run and --verbose.
-use hither_profile::{PlacedPhase, Placement, RegionIdentity, RegionPlacement, PAGE_SIZE};
+use hither_profile::{
+    PlacedPhase, Placement, RegionIdentity, RegionPlacement, LEFT_TO_SYSTEM, PAGE_SIZE,
+};
 use std::collections::BTreeMap;
 
 use crate::app::run::{PlacementOrigin, RulePlan, RunPlan};
@@ -50,6 +52,19 @@ pub fn plan_text(plan: &RunPlan, target: &TargetProgram, style: TerminalStyle) -
     out
 }
 
+/// Why a placement leaves everything to the system, where it was made to.
+pub fn binds_nothing(plan: &RunPlan) -> Option<String> {
+    let PlacementOrigin::Placement(file, placement) = &plan.kind else {
+        return None;
+    };
+    let left = placement.policy.threads == LEFT_TO_SYSTEM;
+    let (file, why) = (
+        strip_control_characters(file),
+        strip_control_characters(&placement.why),
+    );
+    left.then(|| format!("{file} binds nothing. {why}"))
+}
+
 fn of_placement(plan: &RunPlan, file: &str, placement: &Placement, style: TerminalStyle) -> String {
     let mut out = style.bold("Placement");
     let policy = &placement.policy;
@@ -60,6 +75,9 @@ fn of_placement(plan: &RunPlan, file: &str, placement: &Placement, style: Termin
         strip_control_characters(file),
         strip_control_characters(&policy.threads)
     );
+    if let Some(why) = binds_nothing(plan) {
+        out += &style.wrap("  ", &why, 2);
+    }
     let Some((first, later)) = placement.phases.split_first() else {
         return out;
     };

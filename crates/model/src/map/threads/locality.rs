@@ -1,4 +1,4 @@
-//! Places threads that communicate next to one another; the default. Cuts the communication graph
+//! Places threads that communicate next to one another. Cuts the communication graph
 //! from the root of the machine down, then improves the whole by swaps of threads and of subtrees,
 //! by cutting parts again, and by kicks. Work is bounded by counted steps, so the same problem and
 //! seed give the same placement on any machine.
@@ -40,27 +40,37 @@ impl ThreadPolicy for LocalityPolicy {
     }
 
     fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
-        let room = problem.unit_capacities();
-        let space =
-            SearchSpace::new(problem, &room).ok_or("there is no processing unit to map to")?;
-        let links = CsrGraph::new(problem.comm, problem.cost.largest());
-        let fresh = multi_start_search(&space, &links, problem.seed, self.fast);
-        let homes = match current_homes(problem, &space) {
-            Some(current) => placement_near_current(&space, &links, current, fresh),
-            None => fresh,
-        };
-        Ok(space.units(&homes, problem.current))
+        place_within(problem, problem.unit_capacities(), self.fast)
     }
 }
 
+/// The search, with `room` for so many threads on each unit.
+pub(super) fn place_within(
+    problem: &ThreadProblem,
+    room: Vec<u32>,
+    fast: bool,
+) -> Result<PuAssignment, String> {
+    let space = SearchSpace::new(problem, &room).ok_or("there is no processing unit to map to")?;
+    let links = CsrGraph::new(problem.comm, problem.cost.largest());
+    let fresh = multi_start_search(&space, &links, problem.seed, fast);
+    let homes = match current_homes(problem, &space, room) {
+        Some(current) => placement_near_current(&space, &links, current, fresh),
+        None => fresh,
+    };
+    Ok(space.units(&homes, problem.current))
+}
+
 /// Where the threads are now, if every one has a unit that it may keep.
-fn current_homes(problem: &ThreadProblem, space: &SearchSpace) -> Option<Vec<u32>> {
+fn current_homes(
+    problem: &ThreadProblem,
+    space: &SearchSpace,
+    mut free: Vec<u32>,
+) -> Option<Vec<u32>> {
     let current = problem.current?;
     if current.len() != problem.comm.threads() {
         return None;
     }
     let home_of = space.home_of_units(problem.tree.units.len());
-    let mut free = problem.unit_capacities();
     for &unit in current {
         let free = free.get_mut(unit as usize)?;
         *free = free.checked_sub(1)?;

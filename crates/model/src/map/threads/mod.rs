@@ -8,6 +8,7 @@ pub mod exact;
 mod grouping_shape;
 mod load_balance;
 pub mod locality;
+mod locality_spread;
 mod matching;
 mod random;
 mod scatter;
@@ -36,6 +37,7 @@ pub trait ThreadPolicy: Sync {
 pub const THREAD_POLICIES: &[&dyn ThreadPolicy] = &[
     &locality::LocalityPolicy { fast: false },
     &locality::LocalityPolicy { fast: true },
+    &locality_spread::LocalitySpreadPolicy,
     &exact::ExactPolicy,
     #[cfg(feature = "scotch")]
     &scotch::ScotchPolicy,

@@ -1,6 +1,21 @@
 //! Balance, load balance, balanced locality.
 use super::{machine, named, Case};
 use crate::rng::Rng;
+use std::collections::BTreeSet;
+
+/// Eight threads in pairs on four nodes of four cores: `locality` needs two nodes, `locality-spread`
+/// uses all four, with the pairs together.
+#[test]
+fn spreading_keeps_pairs_together() {
+    let tree = machine("node:4 core:4 pu:1");
+    let pairs = [(0, 4, 9), (1, 5, 9), (2, 6, 9), (3, 7, 9)];
+    let case = Case::new(tree.clone(), 8, &pairs);
+    let units = case.place("locality-spread");
+    let node = |t: usize| tree.units[units[t] as usize].node;
+    let of_pairs: BTreeSet<_> = (0..4).map(node).collect();
+    assert_eq!(of_pairs.len(), 4);
+    assert!((0..4).all(|t| node(t) == node(t + 4)));
+}
 
 #[test]
 fn balance_gives_the_busiest_thread_to_the_idlest_unit() {

@@ -1,0 +1,158 @@
+//! What `hither map` does where no policy is named: nothing that is likely to do harm. Where accesses
+//! were recorded, the fastest in a short simulation. Where none were, what `hither stat` says: threads
+//! that share enough come close together, unless that leaves caches idle which their data needs; the
+//! others are spread. Where neither finds anything to gain, nothing is bound.
+use anyhow::Result;
+use hither_model::metrics::verdict::MappingVerdict;
+use hither_model::metrics::{MetricsReport, PageSize};
+use hither_model::topology::{TopologyLevel, TopologyTree};
+use hither_model::units::percent;
+use hither_profile::Profile;
+
+use super::assessment::setup;
+use super::best::best_in_short;
+use super::map::input::MapInput;
+use super::map::machine::MapTarget;
+use super::map::options::MapOptions;
+use super::map::seats;
+use super::study::policy_pair;
+use super::study::progress::Progress;
+use super::study::run_recording::RunRecording;
+
+/// Less predicted time than this is saved: not worth binding for.
+const WORTH_BINDING: f64 = 0.01;
+
+/// What to do, and why.
+pub enum DefaultPlacement {
+    Place(Box<MapOptions>, String),
+    /// Everything is left to the system.
+    Leave(String),
+}
+
+/// Decides. `recording`: the accesses that were recorded, if any were. `force`: place in any case.
+///
+/// # Errors
+/// One sentence when what was recorded cannot be simulated.
+pub fn choose(
+    options: &MapOptions,
+    (input, profile): (&MapInput, &Profile),
+    target: &MapTarget,
+    recording: Option<&RunRecording>,
+    (force, progress): (bool, &dyn Progress),
+) -> Result<DefaultPlacement> {
+    let seen = ProfileVerdict::of(profile, options, target)?;
+    let simulated = match recording {
+        Some(recording) => best_in_short(options, recording, progress)?,
+        None => None,
+    };
+    let says = seen.sentence();
+    if let Some(best) = simulated {
+        let gains = 1.0 - best.time >= WORTH_BINDING;
+        return Ok(match gains || force {
+            true => {
+                DefaultPlacement::Place(Box::new(best.options), format!("{} {says}", best.verdict))
+            }
+            false => DefaultPlacement::Leave(format!(
+                "Nothing to gain, leave it: by a short simulation. {} {says}",
+                best.verdict
+            )),
+        });
+    }
+    if seen.nothing_to_gain() && !force {
+        return Ok(DefaultPlacement::Leave(format!(
+            "Nothing to gain, leave it. {says}"
+        )));
+    }
+    let (policy, because) = seen.thread_policy(options, input, target)?;
+    let options = MapOptions {
+        policy: policy_pair::policy(policy).map_err(anyhow::Error::msg)?,
+        ..options.clone()
+    };
+    Ok(DefaultPlacement::Place(
+        Box::new(options),
+        format!("{because}{says}"),
+    ))
+}
+
+/// What `hither stat` says of a profile, on the machine to place on.
+struct ProfileVerdict {
+    verdict: MappingVerdict,
+    footprint: u64,
+    /// Of all caches of the machine, 0 when unknown.
+    cache_bytes: u64,
+}
+
+impl ProfileVerdict {
+    fn of(profile: &Profile, options: &MapOptions, target: &MapTarget) -> Result<ProfileVerdict> {
+        let nodes = target.tree.nodes.iter().filter(|n| !n.units.is_empty());
+        let nodes = u16::try_from(nodes.count()).ok();
+        let machine = &profile.meta.machine;
+        let topology = options.topology.as_deref();
+        let setup = setup::setup(machine, nodes, topology, PageSize::K4)?;
+        let cache_bytes = setup.cache_bytes;
+        let report = MetricsReport::from_profile(profile, setup);
+        Ok(ProfileVerdict {
+            verdict: report.verdict,
+            footprint: report.run.footprint,
+            cache_bytes,
+        })
+    }
+
+    fn nothing_to_gain(&self) -> bool {
+        let verdict = &self.verdict;
+        !(verdict.thread_mapping || verdict.threads_undecided || verdict.data_mapping)
+    }
+
+    fn sentence(&self) -> String {
+        format!("`hither stat` says: {}.", self.verdict.sentence)
+    }
+
+    /// `locality` where threads share enough, and the caches that it uses hold what they use; else
+    /// threads are spread. With the reason.
+    fn thread_policy(
+        &self,
+        options: &MapOptions,
+        input: &MapInput,
+        target: &MapTarget,
+    ) -> Result<(&'static str, String)> {
+        const SPREAD: &str = "locality-spread";
+        if !self.verdict.thread_mapping {
+            return Ok((
+                SPREAD,
+                "Threads are spread over nodes and caches. ".to_owned(),
+            ));
+        }
+        let used = share_of_caches(&target.tree, &seats(options, input, target)?);
+        let room = self.cache_bytes as f64 * used;
+        if used < 1.0 && self.cache_bytes > 0 && self.footprint as f64 > room {
+            let because = format!(
+                "Threads are spread: close together they would use {} of the caches, too few for what they access. ",
+                percent(used)
+            );
+            return Ok((SPREAD, because));
+        }
+        Ok((options.policy, String::new()))
+    }
+}
+
+/// Which share of the outermost caches has a thread; of nodes, where no caches are known.
+fn share_of_caches(tree: &TopologyTree, units: &[u32]) -> f64 {
+    let is_cache =
+        |level: &&TopologyLevel| (TopologyLevel::L5..=TopologyLevel::L1).contains(*level);
+    let levels = tree.vertices.iter().flat_map(|v| &v.levels);
+    let outermost = levels.filter(is_cache).min();
+    let outermost = outermost.unwrap_or(&TopologyLevel::Node);
+    let caches = tree
+        .vertices
+        .iter()
+        .filter(|v| v.levels.contains(outermost));
+    let (mut used, mut all) = (0u32, 0u32);
+    for cache in caches {
+        all += 1;
+        used += u32::from(units.iter().any(|unit| cache.units.contains(unit)));
+    }
+    match all {
+        0 => 1.0,
+        all => f64::from(used) / f64::from(all),
+    }
+}
