@@ -117,7 +117,7 @@ fn finish(
     args: &Args,
 ) -> Result<()> {
     let explained = solution.filter(|_| args.explain);
-    let json = || render::json(placement, explained);
+    let json = || render::json(placement, solution, args.explain);
     match output {
         PlacementOutput::Placement(path) => {
             output::write(placement, path)?;

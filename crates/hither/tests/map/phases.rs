@@ -69,14 +69,8 @@ const MACHINE: [&str; 3] = ["app.hither", "--topology", "numa:2 core:2 pu:1"];
 #[test]
 fn threads_and_pages_follow() {
     let place = Place::with_profile(&changing());
-    let short = [
-        "--phases",
-        "--thread-interval",
-        "100ms",
-        "--page-interval",
-        "100ms",
-    ];
-    let said = place.map(&[&MACHINE[..], &short, &["-o", "x"]].concat());
+    let how = ["--phases", "--thread-interval", "100ms"];
+    let said = place.map(&[&MACHINE[..], &how, &["-o", "x"]].concat());
     assert!(said.contains("from 0.60 s: "), "{said}");
     let placement = place.placement("x.place.json");
     let [first, second] = &placement.phases[..] else {
@@ -107,10 +101,46 @@ fn phases_that_are_not_worth_it() {
         place.placement("x.place.json").phases.len()
     };
     assert_eq!(phases(&[]), 1, "only where asked for");
-    // Pages may move once in 10 s.
-    assert_eq!(phases(&["--phases", "--min-amount", "1e9"]), 1);
-    assert_eq!(phases(&["--phases", "--min-heterogeneity", "2500"]), 1);
-    assert_eq!(phases(&["--phases", "--phase-difference", "2"]), 1);
+    let opt = |args: &[&str]| phases(&[&["--phases", "--rule", "opt"], args].concat());
+    assert_eq!(opt(&[]), 2);
+    assert_eq!(
+        opt(&["--min-amount", "1e9", "--page-interval", "0s"]),
+        2,
+        "the page"
+    );
+    assert_eq!(opt(&["--min-heterogeneity", "2500"]), 2, "the page");
+    assert_eq!(phases(&["--phases"]), 2);
+    assert_eq!(
+        phases(&["--phases", "--phase-difference", "2", "--page-move", "1000"]),
+        1
+    );
+    // 60 slices of two pairs with 5000 events are 2 hops closer: 1.2 million.
+    assert_eq!(phases(&["--phases", "--page-move", "1000"]), 2);
+    let dear = ["--phases", "--page-move", "1000", "--thread-move", "300000"];
+    assert_eq!(phases(&dear), 1);
+}
+
+/// The summary, `--json` and `--explain` are of all stages: pairs are together in both, where one
+/// placement leaves those of one phase apart. They were those of the first stage's threads.
+#[test]
+fn what_phases_bring_stands_beside_one_placement() {
+    let place = Place::with_profile(&changing());
+    let args = [&MACHINE[..], &["--phases", "--page-move", "1"]].concat();
+    let found = place.json(&args);
+    // 120 slices of two pairs with 5000 events at 2 hops, or half of them at 4.
+    assert_eq!(found["objective"], 2 * 120 * 2 * 5000);
+    let one = &found["one_placement"];
+    assert_eq!(one["objective"], 3 * 120 * 2 * 5000);
+    assert_eq!(one["remote"], 0.5);
+    let explained = place.json(&[&args[..], &["--explain"]].concat());
+    let after = &explained["explanation"]["after"];
+    assert_eq!(after["objective"], found["objective"]);
+    assert_eq!(after["remote"], 0.0);
+    let said = place.map(&[&args[..], &["-o", "x"]].concat());
+    assert!(
+        said.contains("One placement for the whole run: objective 3.60 M, 50.0 %"),
+        "{said}"
+    );
 }
 
 /// As with `--sample`: one slice of four was traced.

@@ -193,7 +193,7 @@ fn threads_follow_the_phases_that_were_traced() {
     let place = built("gcc", "");
     let command = "./program pthread 120";
     let traced = place.shell(&format!(
-        "{HITHER} trace -q --slice-clock wall -o t -- {command} && {HITHER} map t.hither --phases --phase-window 10 --min-heterogeneity 0 --min-amount 0 --thread-interval 100ms --pus 0,1 -o p"
+        "{HITHER} trace -q --slice-clock wall -o t -- {command} && {HITHER} map t.hither --phases --rule opt --phase-window 10 --min-heterogeneity 0 --min-amount 0 --thread-interval 100ms --pus 0,1 -o p"
     ));
     assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
     let (outcome, printed) = placed(&place, &format!("-- {command}"));

@@ -1,22 +1,51 @@
-//! One placement per communication phase (OPT 6.2.2 and 6.3).
+//! Placements by communication phase.
 //!
 //! ```text
-//!   phases   |--- A ---|--- B ---|-- A --|------ C ------|
-//!   threads  ^ start             ^ all five conditions hold
-//!   pages    ^ start        ^ 10 s later       ^ ...
+//!   phases   |--- A ---|-- B --|--- A ---|------ C ------|
+//!   threads  ^ start                     ^ what C gains exceeds the moves
+//!   pages    ^ start   ^ each page where it gains        ^ ...
 //! ```
-//! Phases are detected elsewhere. This module decides which of them get a placement of their own,
-//! and `page_plan` which pages move when.
+//! Phases are detected elsewhere. This module decides which of them get a placement of their own:
+//! all together ([`plan_threads_together`]), so that no remap costs more than it gains until the next
+//! one; or by the paper's rule ([`plan_threads_by_rule`], OPT 6.2.2), in order. `page_plan` decides which
+//! pages move when.
+mod cheapest_stages;
 mod page_plan;
 
-pub use page_plan::{plan_pages, PagePlan, PageStep};
+pub use page_plan::{
+    most_access_moves, plan_pages, PageHistory, PageMoves, PagePlan, PageStep, PageTiming,
+    PageUseStep, StagedPages,
+};
+
+use cheapest_stages::StageChoice;
 
 use super::PuAssignment;
-use hither_profile::{CommMatrix, Nanos, Profile, SliceIx};
+use hither_profile::{CommMatrix, Nanos, Profile, Slice, SliceIx};
 use serde::Serialize;
 use std::ops::Range;
 
-/// When threads and pages may move; the default is the paper's.
+/// How it is decided which phases get a placement of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PhaseRule {
+    /// All together, by what moving costs.
+    #[default]
+    Together,
+    /// One after the other, by the conditions of OPT 6.2.2 and 6.3.
+    Opt,
+}
+
+impl PhaseRule {
+    /// As users write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PhaseRule::Together => "together",
+            PhaseRule::Opt => "opt",
+        }
+    }
+}
+
+/// When threads and pages may move; the limits of the default are the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MigrationLimits {
     /// H_min: C_H (OPT eq. 2) that a phase must exceed.
@@ -27,6 +56,11 @@ pub struct MigrationLimits {
     pub thread_interval: Nanos,
     /// t_min of pages.
     pub page_interval: Nanos,
+    /// What moving a thread costs, as communication events with where it was: the lines of its caches
+    /// that it leaves behind. Only [`PhaseRule::Together`] asks for it.
+    pub thread_move: u64,
+    /// What moving a page costs, as accesses from another node; likewise.
+    pub page_move: u64,
 }
 
 impl Default for MigrationLimits {
@@ -36,6 +70,8 @@ impl Default for MigrationLimits {
             amount: 150.0,
             thread_interval: 1_000_000_000,
             page_interval: 10_000_000_000,
+            thread_move: 4096,
+            page_move: 512,
         }
     }
 }
@@ -182,15 +218,17 @@ pub struct ThreadPlan {
     pub conditions: Vec<MigrationConditions>,
 }
 
-/// Decides which phases get their own thread mapping. The run starts with the first mapping
-/// calculated (OPT 6.4): that of the first phase whose communication is worth one, or, where
-/// none is, that of the whole run. `map` calculates a mapping for a matrix, from the
-/// one in use if there is one.
+/// Decides which phases get their own thread mapping, as OPT 6.2.2 does: the five conditions are asked
+/// in every slice, so that a phase which begins too early after a migration gets its mapping later, if
+/// it lasts. The run starts with the first mapping calculated (OPT 6.4): that of the first phase whose
+/// communication is worth one, or, where none is, that of the whole run. `map` calculates a mapping
+/// for a matrix, from the one in use if there is one.
 ///
 /// # Errors
 /// When `map` has one.
-pub fn plan_threads(
+pub fn plan_threads_by_rule(
     phases: &[PhaseCommunication],
+    slices: &[Slice],
     limits: &MigrationLimits,
     mut map: impl FnMut(&CommMatrix, Option<&[u32]>) -> Result<PuAssignment, String>,
 ) -> Result<ThreadPlan, String> {
@@ -206,11 +244,8 @@ pub fn plan_threads(
         None => map(&total_communication(phases), None)?,
     };
     let mut stages = vec![ThreadStage {
-        slice: SliceIx(0),
-        start: 0,
         phase: first,
-        threads,
-        moved: 0,
+        ..ThreadStage::whole_run(threads)
     }];
     let mut last_migration: Option<Nanos> = None;
     for (at, phase) in phases
@@ -220,20 +255,23 @@ pub fn plan_threads(
     {
         let c = &mut conditions[at];
         c.phase_changed = true;
-        let since = last_migration.map(|last| phase.start.saturating_sub(last));
-        c.time = since.is_none_or(|t| t >= limits.thread_interval);
-        if !(c.is_worth_mapping() && c.time) {
+        let earliest = last_migration.map_or(0, |last| last.saturating_add(limits.thread_interval));
+        // The slice in which the last condition comes to hold.
+        let start = |slice: &usize| slices.get(*slice).map_or(phase.start, |s| s.start);
+        let when = phase.slices.clone().find(|slice| start(slice) >= earliest);
+        c.time = when.is_some();
+        let Some(when) = when.filter(|_| c.is_worth_mapping()) else {
             continue;
-        }
+        };
         let now = &stages[stages.len() - 1].threads;
         let threads = map(&phase.matrix, Some(now))?;
-        let moved = now.iter().zip(&threads).filter(|(a, b)| a != b).count();
+        let moved = threads_that_move(now, &threads);
         c.mapping_differs = Some(moved > 0);
         if c.allow_migration() {
-            last_migration = Some(phase.start);
+            last_migration = Some(start(&when));
             stages.push(ThreadStage {
-                slice: SliceIx(phase.slices.start as u32),
-                start: phase.start,
+                slice: SliceIx(when as u32),
+                start: start(&when),
                 phase: Some(at),
                 threads,
                 moved,
@@ -241,6 +279,86 @@ pub fn plan_threads(
         }
     }
     Ok(ThreadPlan { stages, conditions })
+}
+
+fn threads_that_move(before: &[u32], after: &[u32]) -> usize {
+    before.iter().zip(after).filter(|(a, b)| a != b).count()
+}
+
+/// Placements of phases that are tried, those of the phases with most communication: what is decided
+/// takes time that grows with phases and placements.
+const MOST_PLACEMENTS: usize = 32;
+
+/// What a plan costs.
+pub trait PlanCosts {
+    /// A mapping for a matrix, from the one in use if there is one.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn map(&self, matrix: &CommMatrix, now: Option<&[u32]>) -> Result<PuAssignment, String>;
+    /// Communication times distance.
+    fn objective(&self, matrix: &CommMatrix, threads: &[u32]) -> u128;
+    /// Distances that threads move.
+    fn distance_moved(&self, from: &[u32], to: &[u32]) -> u128;
+}
+
+/// Decides for all phases together where the threads are: a remap happens where it gains more until
+/// the next one than it costs. Staying where the communication of the whole run puts them is one of
+/// the plans, so the result never costs more than that.
+///
+/// # Errors
+/// When there is no mapping.
+pub fn plan_threads_together(
+    phases: &[PhaseCommunication],
+    limits: &MigrationLimits,
+    costs: &impl PlanCosts,
+) -> Result<Vec<ThreadStage>, String> {
+    let whole_run = costs.map(&total_communication(phases), None)?;
+    let mut by_events: Vec<&PhaseCommunication> = phases.iter().collect();
+    by_events.sort_by_key(|p| std::cmp::Reverse(p.matrix.total()));
+    let mut places = vec![whole_run];
+    for phase in by_events.into_iter().take(MOST_PLACEMENTS) {
+        let own = costs.map(&phase.matrix, Some(&places[0]))?;
+        if !places.contains(&own) {
+            places.push(own);
+        }
+    }
+    let of_phase = |phase: &PhaseCommunication| -> Vec<u128> {
+        let cost = |threads: &PuAssignment| costs.objective(&phase.matrix, threads);
+        places.iter().map(cost).collect()
+    };
+    let choice = StageChoice {
+        costs: &phases.iter().map(of_phase).collect::<Vec<_>>(),
+        starts: &phases.iter().map(|p| p.start).collect::<Vec<_>>(),
+        interval: limits.thread_interval,
+    };
+    let moving = |from: usize, to: usize| {
+        let distance = costs.distance_moved(&places[from], &places[to]);
+        distance.saturating_mul(limits.thread_move.into())
+    };
+    let mut stages = vec![ThreadStage::whole_run(places[0].clone())];
+    for (phase, place) in choice.cheapest(moving) {
+        let threads = places[place].clone();
+        let before = &stages[stages.len() - 1].threads;
+        let stage = ThreadStage {
+            slice: SliceIx(phases[phase].slices.start as u32),
+            start: phases[phase].start,
+            phase: (place > 0).then_some(phase),
+            moved: threads_that_move(before, &threads),
+            threads,
+        };
+        if phase == 0 {
+            stages[0] = ThreadStage {
+                moved: 0,
+                slice: SliceIx(0),
+                start: 0,
+                ..stage
+            };
+        } else {
+            stages.push(stage);
+        }
+    }
+    Ok(stages)
 }
 
 /// The communication of all phases.

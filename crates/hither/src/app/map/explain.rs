@@ -19,6 +19,10 @@ pub fn reason_sentence(solution: &MapSolution) -> String {
     )
 }
 
+/// What is said where one placement is as good.
+pub const NO_PHASES: &str =
+    " No stable phases: none is worth a placement of its own, so one holds for the whole run.";
+
 /// Why `--phases` finds none, where the slices are too few.
 pub fn too_short_for_phases(profile: &Profile, options: &PhaseOptions) -> Option<String> {
     let (traced, needed) = (traced_slices(profile), 2 * options.window);

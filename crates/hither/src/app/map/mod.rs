@@ -12,19 +12,22 @@ pub mod machine;
 mod matrix_file;
 pub mod options;
 pub mod pages;
+mod stages;
 mod threads;
 
 use anyhow::{anyhow, Result};
 use hither_model::map::explain::{
-    explain_placement, PlacedRun as Arrangement, PlacementExplanation,
+    explain_placement, placement_quality, PlacedRun as Arrangement, PlacementExplanation,
+    PlacementQuality,
 };
-use hither_model::map::phase_plan::ThreadStage;
+use hither_model::map::phase_plan::{StagedPages, ThreadStage};
 use hither_profile::{MappingObjective, Placement};
 
 use input::MapInput;
 use machine::MapTarget;
 use options::MapOptions;
-use pages::PagePlacement;
+use pages::{page_timing, PagePlacement};
+use stages::StagedRun;
 use threads::ThreadPlacer;
 
 /// A solution: placement of threads and pages by phase, and what it gains.
@@ -33,8 +36,10 @@ pub struct MapSolution {
     /// Of each stage, by what is communicated while it lasts.
     objectives: Vec<MappingObjective>,
     pub pages: Option<PagePlacement>,
-    /// For the first stage, or the only one.
+    /// Of all stages together.
     pub explanation: PlacementExplanation,
+    /// With phases, what one placement for the whole run would achieve.
+    pub one_placement: Option<PlacementQuality>,
     /// What `before` is.
     compared_with: String,
 }
@@ -93,12 +98,35 @@ fn solve(
     old: Option<&Placement>,
 ) -> Result<MapSolution> {
     let before = placer.previous_assignment(old)?;
-    let stages = match seats {
+    let mut stages = match seats {
         Some(seats) => vec![ThreadStage::whole_run(seats.to_vec())],
         None => placer.stages(old.map(|_| before.as_slice()))?,
     };
+    let current = old.map(|_| before.clone());
     let before = input.units_of_all(&before);
-    let pages = pages::place_pages(options, input, target, &stages, &before)?;
+    let mut pages = pages::place_pages(options, input, target, &stages, &before)?;
+    let one_stage = match (&options.phases, seats) {
+        (Some(_), None) => Some(ThreadStage::whole_run(
+            placer.whole_run(current.as_deref())?,
+        )),
+        _ => None,
+    };
+    let remote = |stages: &[ThreadStage], pages: &Option<PagePlacement>| {
+        let pages = pages.as_ref().zip(input.profile.as_ref());
+        pages.map_or(0.0, |(placed, profile)| {
+            let timing = page_timing(options, profile, stages);
+            StagedPages::new(&placed.pages, &timing).remote_share(&target.tree, &placed.plan)
+        })
+    };
+    if let Some(one) = one_stage.as_ref().filter(|_| stages.len() > 1) {
+        let one = vec![one.clone()];
+        let kept = pages::place_pages(options, input, target, &one, &before)?;
+        if options.is_decided_together()
+            && remote(&one, &kept) + NOTICEABLE < remote(&stages, &pages)
+        {
+            (stages, pages) = (one, kept);
+        }
+    }
     let comm = placer.communication(&stages);
     let state = |at: usize| {
         let arrangement = |threads, nodes: fn(&PagePlacement) -> &[_]| Arrangement {
@@ -116,9 +144,24 @@ fn solve(
     };
     let all: Vec<PlacementExplanation> = (0..stages.len()).map(state).collect();
     let objectives = all.iter().map(objective).collect();
-    let explanation = all.into_iter().next();
+    let first = all.into_iter().next();
+    let mut explanation = first.ok_or_else(|| anyhow!("there is nothing to place"))?;
+    let mut one_placement = None;
+    if let Some(one_stage) = one_stage {
+        let staged = StagedRun {
+            options,
+            input,
+            target,
+            stages: &stages,
+            comm: &comm,
+            pages: pages.as_ref(),
+        };
+        explanation = staged.explain(&before, &explanation);
+        one_placement = Some(one(options, input, target, &one_stage.threads, &before)?);
+    }
     Ok(MapSolution {
-        explanation: explanation.ok_or_else(|| anyhow!("there is nothing to place"))?,
+        explanation,
+        one_placement,
         objectives,
         stages,
         pages,
@@ -128,6 +171,32 @@ fn solve(
                 .to_owned(),
         },
     })
+}
+
+/// Less than this share of accesses is no difference.
+const NOTICEABLE: f64 = 0.005;
+
+/// What one placement for the whole run achieves.
+fn one(
+    options: &MapOptions,
+    input: &MapInput,
+    target: &MapTarget,
+    threads: &[u32],
+    before: &[u32],
+) -> Result<PlacementQuality> {
+    let options = MapOptions {
+        phases: None,
+        ..options.clone()
+    };
+    let stages = [ThreadStage::whole_run(threads.to_vec())];
+    let pages = pages::place_pages(&options, input, target, &stages, before)?;
+    Ok(placement_quality(&Arrangement {
+        tree: &target.tree,
+        cost: &target.cost,
+        comm: &input.to_all_threads(&input.comm),
+        threads,
+        pages: pages.as_ref().map(|p| (&p.pages, p.after.as_slice())),
+    }))
 }
 
 fn objective(explanation: &PlacementExplanation) -> MappingObjective {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hither_model::map::data::page_groups::GroupDecision;
 use hither_model::map::data::{self, DataPolicy, LocalityBalancePolicy, PlacementPageSize};
-use hither_model::map::phase_plan::MigrationLimits;
+use hither_model::map::phase_plan::{MigrationLimits, PhaseRule};
 use hither_model::map::threads;
 use hither_model::topology::{CpuKindSelection, MachineRestrictions, PuList};
 
@@ -48,6 +48,7 @@ pub struct PhaseOptions {
     pub window: usize,
     /// Least relative difference between phases.
     pub difference: f64,
+    pub rule: PhaseRule,
     pub limits: MigrationLimits,
 }
 
@@ -140,6 +141,12 @@ impl MapOptions {
         Ok(Some((name.to_owned(), policy)))
     }
 
+    /// Phases are decided together, so that they gain over one placement.
+    pub fn is_decided_together(&self) -> bool {
+        let phases = self.phases.as_ref();
+        phases.is_some_and(|p| p.rule == PhaseRule::Together)
+    }
+
     /// What else was asked for, to be kept with the placement; but not the intervals of phases,
     /// which a [`hither_profile::PolicyChoice`] keeps itself.
     pub fn record(&self) -> BTreeMap<String, String> {
@@ -158,15 +165,23 @@ impl MapOptions {
             keep(&format!("structure {name}"), Some(decision.to_string()));
         }
         if let Some(phases) = &self.phases {
-            let MigrationLimits {
-                heterogeneity,
-                amount,
-                ..
-            } = phases.limits;
+            let limits = phases.limits;
+            let of_rule = match phases.rule {
+                PhaseRule::Together => [
+                    ("thread-move", limits.thread_move.to_string()),
+                    ("page-move", limits.page_move.to_string()),
+                ],
+                PhaseRule::Opt => [
+                    ("min-heterogeneity", limits.heterogeneity.to_string()),
+                    ("min-amount", limits.amount.to_string()),
+                ],
+            };
+            keep("rule", Some(phases.rule.name().to_owned()));
             keep("phase-window", Some(phases.window.to_string()));
             keep("phase-difference", Some(phases.difference.to_string()));
-            keep("min-heterogeneity", Some(heterogeneity.to_string()));
-            keep("min-amount", Some(amount.to_string()));
+            for (name, value) in of_rule {
+                keep(name, Some(value));
+            }
         }
         options
     }

@@ -1,15 +1,17 @@
 //! Pages to nodes, given where the threads are.
 use super::input::MapInput;
 use super::machine::MapTarget;
-use super::options::{MapOptions, PhaseOptions};
+use super::options::MapOptions;
 use anyhow::{anyhow, bail, Result};
 use hither_model::map::data::page_groups::{
     apply_rules, group_shares, pages_of_group, suggest_decisions, GroupDecision, GroupRule,
     PageGroup,
 };
 use hither_model::map::data::{self, DataPolicy, DataProblem, FirstTouchPolicy, PlaceablePages};
-use hither_model::map::phase_plan::{plan_pages, PagePlan, PageStep, ThreadStage};
-use hither_profile::{NodeIx, ObjectIx, Profile, RegionIx, SliceIx};
+use hither_model::map::phase_plan::{
+    plan_pages, MigrationLimits, PagePlan, PageTiming, PhaseRule, ThreadStage,
+};
+use hither_profile::{NodeIx, ObjectIx, Profile, RegionIx};
 use serde::Serialize;
 
 /// Structures that --explain shows.
@@ -124,6 +126,22 @@ fn largest_structures(
     Ok(shares.into_iter().zip(suited).map(row).collect())
 }
 
+/// When pages of a profile are used, and how they move.
+pub fn page_timing<'a>(
+    options: &MapOptions,
+    profile: &'a Profile,
+    stages: &'a [ThreadStage],
+) -> PageTiming<'a> {
+    let phases = options.phases.as_ref();
+    PageTiming {
+        stages,
+        slices: &profile.slices,
+        whole_run: profile.meta.page_slices == 0,
+        rule: phases.map_or(PhaseRule::default(), |p| p.rule),
+        limits: phases.map_or(MigrationLimits::default(), |p| p.limits),
+    }
+}
+
 fn solve(
     options: &MapOptions,
     profile: &Profile,
@@ -140,18 +158,11 @@ fn solve(
         fixed: &fixed,
         ..*problem
     };
-    let Some(PhaseOptions { limits, .. }) = &options.phases else {
+    if options.phases.is_none() {
         let after = policy.place(&problem)?;
-        let step = PageStep {
-            slice: SliceIx(0),
-            start: 0,
-            placed: after.iter().copied().enumerate().collect(),
-            moved: Vec::new(),
-        };
-        return Ok((PagePlan { steps: vec![step] }, after));
-    };
-    let whole_run = profile.meta.page_slices == 0;
-    let plan = plan_pages(&problem, policy, stages, &profile.slices, whole_run, limits)?;
+        return Ok((PagePlan::once(&after), after));
+    }
+    let plan = plan_pages(&problem, policy, &page_timing(options, profile, stages))?;
     let first = plan.initial_nodes(problem.pages.len());
     // Every page has a first place: the plan covers the whole run.
     let after = first.into_iter().map(Option::unwrap_or_default).collect();

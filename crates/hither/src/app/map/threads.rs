@@ -3,7 +3,9 @@ use super::input::MapInput;
 use super::machine::MapTarget;
 use super::options::{MapOptions, PhaseOptions};
 use anyhow::{anyhow, bail, Result};
-use hither_model::map::phase_plan::{self, plan_threads, ThreadStage};
+use hither_model::map::phase_plan::{
+    self, plan_threads_by_rule, plan_threads_together, PhaseRule, PlanCosts, ThreadStage,
+};
 use hither_model::map::{threads, CommGraph, PuAssignment, ThreadProblem};
 use hither_model::metrics::phase_detection::communication_phases as find_phases;
 use hither_profile::{CommMatrix, Placement, Profile, SliceIx};
@@ -95,9 +97,7 @@ impl<'a> ThreadPlacer<'a> {
         }
         let plan = match (&self.input.profile, &self.options.phases) {
             (Some(profile), Some(phases)) => self.phases(profile, phases, current),
-            _ => self
-                .place(self.options.policy, &self.input.comm, current)
-                .map(|units| vec![ThreadStage::whole_run(self.input.units_of_all(&units))]),
+            _ => return Ok(vec![ThreadStage::whole_run(self.whole_run(current)?)]),
         };
         plan.map_err(|e| anyhow!(e))
     }
@@ -110,16 +110,28 @@ impl<'a> ThreadPlacer<'a> {
     ) -> Result<Vec<ThreadStage>, String> {
         let ranges = find_phases(&profile.slices, options.window, options.difference);
         let phases = phase_plan::phases_of_profile(profile, &ranges);
-        let plan = plan_threads(&phases, &options.limits, |matrix, now| {
-            let now = now.map(|units| self.input.units_of_placed(units));
-            let units = self.place(
-                self.options.policy,
-                &self.graph_of(matrix),
-                now.as_deref().or(current),
-            )?;
-            Ok(self.input.units_of_all(&units))
-        })?;
-        Ok(plan.stages)
+        let costs = PhaseCosts {
+            placer: self,
+            current,
+        };
+        match options.rule {
+            PhaseRule::Together => plan_threads_together(&phases, &options.limits, &costs),
+            PhaseRule::Opt => {
+                let map = |matrix: &CommMatrix, now: Option<&[u32]>| costs.map(matrix, now);
+                let plan = plan_threads_by_rule(&phases, &profile.slices, &options.limits, map)?;
+                Ok(plan.stages)
+            }
+        }
+    }
+
+    /// One placement for the whole run, a unit for every thread of the profile.
+    ///
+    /// # Errors
+    /// When the policy has one.
+    pub fn whole_run(&self, current: Option<&[u32]>) -> Result<Vec<u32>> {
+        let units = self.place(self.options.policy, &self.input.comm, current);
+        let units = units.map_err(|e| anyhow!(e))?;
+        Ok(self.input.units_of_all(&units))
     }
 
     fn graph_of(&self, matrix: &CommMatrix) -> CommGraph {
@@ -146,6 +158,49 @@ impl<'a> ThreadPlacer<'a> {
             self.input.to_all_threads(&graph)
         };
         (0..stages.len()).map(of_stage).collect()
+    }
+}
+
+/// What placements of phases cost, units being those of every thread of the profile.
+struct PhaseCosts<'a> {
+    placer: &'a ThreadPlacer<'a>,
+    /// Where the placed threads are before, if a placement was given.
+    current: Option<&'a [u32]>,
+}
+
+impl PhaseCosts<'_> {
+    fn distance(&self, from: u32, to: u32) -> u128 {
+        let target = self.placer.target;
+        u128::from(
+            target
+                .cost
+                .distance(&target.tree, from as usize, to as usize),
+        )
+    }
+}
+
+impl PlanCosts for PhaseCosts<'_> {
+    fn map(&self, matrix: &CommMatrix, now: Option<&[u32]>) -> Result<PuAssignment, String> {
+        let placer = self.placer;
+        let now = now.map(|units| placer.input.units_of_placed(units));
+        let now = now.as_deref().or(self.current);
+        let units = placer.place(placer.options.policy, &placer.graph_of(matrix), now)?;
+        Ok(placer.input.units_of_all(&units))
+    }
+
+    fn objective(&self, matrix: &CommMatrix, threads: &[u32]) -> u128 {
+        let units = self.placer.input.units_of_placed(threads);
+        let graph = self.placer.graph_of(matrix);
+        let pairs = graph.pairs();
+        let cost = |(i, j, events)| u128::from(events) * self.distance(units[i], units[j]);
+        pairs.map(cost).sum()
+    }
+
+    fn distance_moved(&self, from: &[u32], to: &[u32]) -> u128 {
+        let placed = self.placer.input.placed.iter();
+        placed
+            .map(|t| self.distance(from[t.at()], to[t.at()]))
+            .sum()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cli::machine_args::MachineArgs;
 use crate::formats;
 use hither_model::map::data::page_groups::GroupDecision;
 use hither_model::map::data::PlacementPageSize;
-use hither_model::map::phase_plan::MigrationLimits;
+use hither_model::map::phase_plan::{MigrationLimits, PhaseRule};
 use hither_model::map::{data, threads};
 use hither_model::metrics::phase_detection::{DIFF_MIN, WINDOW};
 use hither_model::topology::PuList;
@@ -159,35 +159,79 @@ pub struct MapPhaseArgs {
     #[arg(long, value_name = "X", default_value_t = DIFF_MIN, value_parser = positive, requires = "phases")]
     pub phase_difference: f64,
 
-    /// Least heterogeneity of communication for threads to move
+    /// How phases are chosen: together, by what moving costs; or opt, in order, by the conditions of OPT 6.2.2
+    /// and 6.3
+    #[arg(
+        long,
+        value_name = "RULE",
+        default_value = "together",
+        requires = "phases"
+    )]
+    pub rule: PhaseRuleArg,
+
+    /// With --rule together: what moving a thread costs, in communication events at the distance that it
+    /// moves (the lines of memory that its caches lose)
+    #[arg(long, value_name = "N", default_value_t = MigrationLimits::default().thread_move, requires = "phases")]
+    pub thread_move: u64,
+
+    /// With --rule together: what moving a page costs, in remote accesses
+    #[arg(long, value_name = "N", default_value_t = MigrationLimits::default().page_move, requires = "phases")]
+    pub page_move: u64,
+
+    /// With --rule opt: least heterogeneity of communication for threads to move
     #[arg(long, value_name = "X", default_value_t = MigrationLimits::default().heterogeneity, value_parser = positive, requires = "phases")]
     pub min_heterogeneity: f64,
 
-    /// Least communication for threads to move, in events per pair and second
+    /// With --rule opt: least communication for threads to move, in events per pair and second
     #[arg(long, value_name = "X", default_value_t = MigrationLimits::default().amount, value_parser = positive, requires = "phases")]
     pub min_amount: f64,
 
-    /// Least time between moves of threads
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::parse_nanoseconds, requires = "phases")]
-    pub thread_interval: u64,
+    /// Least time between moves of threads [default: 0; 1s with --rule opt]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_nanoseconds, requires = "phases")]
+    pub thread_interval: Option<u64>,
 
-    /// Least time between moves of a page
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::parse_nanoseconds, requires = "phases")]
-    pub page_interval: u64,
+    /// Least time between moves of a page [default: 0; 10s with --rule opt]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_nanoseconds, requires = "phases")]
+    pub page_interval: Option<u64>,
 }
 
 impl MapPhaseArgs {
     fn options(&self) -> PhaseOptions {
+        let paper = MigrationLimits::default();
+        let [threads, pages] = match self.rule.0 {
+            PhaseRule::Together => [0, 0],
+            PhaseRule::Opt => [paper.thread_interval, paper.page_interval],
+        };
         PhaseOptions {
             window: self.phase_window,
             difference: self.phase_difference,
+            rule: self.rule.0,
             limits: MigrationLimits {
                 heterogeneity: self.min_heterogeneity,
                 amount: self.min_amount,
-                thread_interval: self.thread_interval,
-                page_interval: self.page_interval,
+                thread_interval: self.thread_interval.unwrap_or(threads),
+                page_interval: self.page_interval.unwrap_or(pages),
+                thread_move: self.thread_move,
+                page_move: self.page_move,
             },
         }
+    }
+}
+
+/// How phases are chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct PhaseRuleArg(PhaseRule);
+
+impl ValueEnum for PhaseRuleArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            PhaseRuleArg(PhaseRule::Together),
+            PhaseRuleArg(PhaseRule::Opt),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()))
     }
 }
 

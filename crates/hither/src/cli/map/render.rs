@@ -57,12 +57,20 @@ struct MapJson<'a> {
     policy: &'a PolicyChoice,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<&'a PlacementExplanation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    one_placement: Option<&'a PlacementQuality>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     structures: &'a [StructurePages],
 }
 
 /// The list of PUs and the objective.
-pub fn json(placement: &Placement, solution: Option<&MapSolution>) -> Result<String> {
+pub fn json(
+    placement: &Placement,
+    solution: Option<&MapSolution>,
+    explain: bool,
+) -> Result<String> {
+    let one_placement = solution.and_then(|s| s.one_placement.as_ref());
+    let solution = solution.filter(|_| explain);
     let pages = solution.and_then(|s| s.pages.as_ref());
     let first = placement.phases.first();
     let places = first.map_or(&[][..], |phase| &phase.threads);
@@ -74,6 +82,7 @@ pub fn json(placement: &Placement, solution: Option<&MapSolution>) -> Result<Str
         why: &placement.why,
         policy: &placement.policy,
         explanation: solution.map(|s| &s.explanation),
+        one_placement,
         structures: pages.map_or(&[], |p| &p.structures),
     };
     Ok(serde_json::to_string_pretty(&printed)? + "\n")
@@ -103,6 +112,17 @@ pub fn summary(
     if let Some(explanation) = solution.map(|s| &s.explanation) {
         out += &style.wrap("Communication inside: ", &inside(explanation), 2);
         out += &remote(explanation);
+    }
+    if let Some(one) = solution.and_then(|s| s.one_placement.as_ref()) {
+        let objective = u64::try_from(one.objective).unwrap_or(u64::MAX);
+        let remote = one
+            .remote
+            .map(|remote| format!(", {} of accesses remote", percent(remote)));
+        out += &format!(
+            "One placement for the whole run: objective {}{}\n",
+            count(objective),
+            remote.unwrap_or_default()
+        );
     }
     if placement.phases.len() > 1 {
         let pages = solution.and_then(|s| s.pages.as_ref());
@@ -180,7 +200,7 @@ fn remote(explanation: &PlacementExplanation) -> String {
 fn phases(placement: &Placement, moves: usize) -> String {
     let number = placement.phases.len();
     let mut out = format!("{number} phases, {} moves of pages\n", count(moves as u64));
-    for phases in placement.phases.windows(2) {
+    for phases in placement.phases.windows(2).take(MOST_PHASES) {
         let [before, phase] = phases else { continue };
         let moved = before.threads.iter().zip(&phase.threads);
         let moved = moved.filter(|(a, b)| a != b).count();
@@ -190,8 +210,14 @@ fn phases(placement: &Placement, moves: usize) -> String {
             count(Placement::pages(phase)),
         );
     }
+    if number > MOST_PHASES + 1 {
+        out += &format!("  and {} more\n", number - 1 - MOST_PHASES);
+    }
     out
 }
+
+/// Changes that are listed.
+const MOST_PHASES: usize = 12;
 
 /// What was written, and what to type: here, or on the machine it is for.
 pub fn next(placement: &Placement, path: &Path) -> String {

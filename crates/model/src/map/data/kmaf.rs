@@ -12,6 +12,7 @@
 //! threads are placed for the first time; here they are from the start.
 use super::page_placer::{NodeAccesses, PagePlacer};
 use super::{DataPolicy, DataProblem};
+use crate::map::phase_plan::{MigrationLimits, PageHistory, PageMoves, PhaseRule};
 use hither_profile::NodeIx;
 
 /// The constants of eq. 6 and of the ageing; the default is the paper's.
@@ -42,27 +43,49 @@ impl KmafPolicy {
                 .saturating_add(self.margin)
     }
 
-    /// Where a page that starts at `home` is in the end.
-    fn final_node(&self, fill: &PagePlacer, page: usize, home: usize) -> usize {
-        let mut nv = NodeAccesses(vec![0; fill.load.len()]);
+    /// The moves of a page that starts at `home`: the step of each, and the node. `steps` are the
+    /// accesses from each node.
+    fn moves<'a>(
+        &self,
+        home: usize,
+        steps: impl Iterator<Item = &'a [u64]>,
+    ) -> Vec<(usize, usize)> {
+        let mut nv = NodeAccesses::default();
         let mut at = home;
-        let uses = fill.problem.pages.uses(page);
-        for step in uses.chunk_by(|a, b| a.slice == b.slice) {
-            for u in step {
-                if let Some(n) = fill.nodes.of_thread(u.thread) {
-                    nv.0[n] = nv.0[n].saturating_add(u.accesses);
-                }
+        let mut moves = Vec::new();
+        for (number, step) in steps.enumerate() {
+            nv.0.resize(step.len(), 0);
+            for (sum, accesses) in nv.0.iter_mut().zip(step) {
+                *sum = sum.saturating_add(*accesses);
             }
             let (highest, second) = nv.two_highest();
             let best = nv.0.iter().position(|&n| n == highest).unwrap_or(at);
             if best != at && self.should_migrate(highest, second) {
                 at = best;
+                moves.push((number, at));
                 for n in &mut nv.0 {
                     *n /= self.ageing.max(1);
                 }
             }
         }
-        at
+        moves
+    }
+
+    /// Where a page that starts at `home` is in the end.
+    fn final_node(&self, fill: &PagePlacer, page: usize, home: usize) -> usize {
+        let uses = fill.problem.pages.uses(page);
+        let steps = uses.chunk_by(|a, b| a.slice == b.slice).map(|step| {
+            let mut by_node = vec![0u64; fill.load.len()];
+            for u in step {
+                if let Some(n) = fill.nodes.of_thread(u.thread) {
+                    by_node[n] = by_node[n].saturating_add(u.accesses);
+                }
+            }
+            by_node
+        });
+        let steps: Vec<Vec<u64>> = steps.collect();
+        let moves = self.moves(home, steps.iter().map(Vec::as_slice));
+        moves.last().map_or(home, |(_, node)| *node)
     }
 }
 
@@ -90,5 +113,26 @@ impl DataPolicy for KmafPolicy {
             fill.place_page(page, node);
         }
         fill.finish()
+    }
+
+    /// As kMAF moves it while the program runs: from its first toucher's node, after the step that
+    /// shows where it belongs. The ageing goes on over all phases.
+    fn follow(
+        &self,
+        history: &PageHistory,
+        _rule: PhaseRule,
+        _limits: &MigrationLimits,
+    ) -> Option<PageMoves> {
+        let steps = history.steps.iter().map(|s| s.by_node.as_slice());
+        let moves = self.moves(history.home, steps).into_iter();
+        let node = |n: usize| NodeIx(n as u32);
+        // What a step shows is acted on at the next.
+        let known = moves.filter(|(step, _)| step + 1 < history.steps.len());
+        let later = known.map(|(step, n)| (step + 1, node(n)));
+        Some(
+            std::iter::once((0, node(history.home)))
+                .chain(later)
+                .collect(),
+        )
     }
 }

@@ -21,6 +21,7 @@ pub use placeable_pages::{
     FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages, PlacementPageSize,
 };
 
+use super::phase_plan::{MigrationLimits, PageHistory, PageMoves, PhaseRule};
 use super::PuDistances;
 use crate::topology::TopologyTree;
 use hither_profile::NodeIx;
@@ -56,6 +57,16 @@ pub trait DataPolicy: Sync {
     /// # Errors
     /// A sentence that says why it cannot place these pages, and what can.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String>;
+    /// Where a page is over time while phases are followed, from its first use on; `None` for a policy
+    /// that places once.
+    fn follow(
+        &self,
+        _history: &PageHistory,
+        _rule: PhaseRule,
+        _limits: &MigrationLimits,
+    ) -> Option<PageMoves> {
+        None
+    }
 }
 
 /// Every policy, in the order in which `hither map --list` shows them.

@@ -2,6 +2,9 @@
 //! eq. 8) 1 for every page as long as nodes have room.
 use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
+use crate::map::phase_plan::{
+    most_access_moves, MigrationLimits, PageHistory, PageMoves, PhaseRule,
+};
 use hither_profile::NodeIx;
 
 /// The page policy `most-access`: each page on the node that accesses it most.
@@ -28,5 +31,14 @@ impl DataPolicy for MostAccessPolicy {
             fill.place_page(page, node);
         }
         fill.finish()
+    }
+
+    fn follow(
+        &self,
+        history: &PageHistory,
+        rule: PhaseRule,
+        limits: &MigrationLimits,
+    ) -> Option<PageMoves> {
+        Some(most_access_moves(history, rule, limits))
     }
 }

@@ -1,17 +1,13 @@
-//! Which pages move when (OPT 6.3): each by the accesses of the time until pages may move
-//! again, threads being where the thread plan has them in each slice.
-//!
-//! The run is cut into windows of at least t_min, which begin with a thread migration where
-//! one is near. In each window the data policy places the pages used in it; the others
-//! stay. A page is first placed in the window of its first use, which is no move: until then
-//! it has no memory. A policy that follows time, as `kmaf` does, sees one window at a time.
-use super::{MigrationLimits, ThreadStage};
+//! Which pages move when, threads being where the thread plan has them in each slice. Every page is
+//! decided on its own, with a timer of its own. A policy that does not follow time places pages once,
+//! for all that is accessed from where the threads are then.
+use super::{MigrationLimits, PhaseRule, StageChoice, ThreadStage};
 use crate::map::data::{
     DataPolicy, DataProblem, FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages,
 };
+use crate::topology::TopologyTree;
 use hither_profile::{Nanos, NodeIx, Slice, SliceIx, ThreadIx};
-use std::collections::BTreeSet;
-use std::ops::Range;
+use std::collections::BTreeMap;
 
 /// What happens to pages at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +16,8 @@ pub struct PageStep {
     pub slice: SliceIx,
     /// Its start, ns since the start of the run.
     pub start: Nanos,
-    /// Pages used from here on for the first time, and where they belong.
+    /// First places of pages, which are no moves: all are in the first step, since a page that has
+    /// no memory yet can be bound, and is right at once.
     pub placed: Vec<(usize, NodeIx)>,
     /// Pages that move, and where to.
     pub moved: Vec<(usize, NodeIx)>,
@@ -34,6 +31,16 @@ pub struct PagePlan {
 }
 
 impl PagePlan {
+    /// Pages that stay.
+    #[must_use]
+    pub fn once(nodes: &[NodeIx]) -> PagePlan {
+        let step = PageStep {
+            placed: nodes.iter().copied().enumerate().collect(),
+            ..PageStep::default()
+        };
+        PagePlan { steps: vec![step] }
+    }
+
     /// The first node of each of this many pages.
     #[must_use]
     pub fn initial_nodes(&self, pages: usize) -> Vec<Option<NodeIx>> {
@@ -51,92 +58,299 @@ impl PagePlan {
     }
 }
 
-/// Places the pages of `problem` over time, with the threads as in `stages` (its own
-/// threads do not count). `slices` are those of the profile; a profile that kept pages for
-/// the whole run only (`whole_run`) gets one placement, for the stage that lasts longest.
+/// Accesses to one page in one slice of the page table, by node.
+pub struct PageUseStep {
+    /// The slice.
+    pub slice: SliceIx,
+    /// Its start, ns since the start of the run.
+    pub start: Nanos,
+    /// Accesses from each node.
+    pub by_node: Vec<u64>,
+}
+
+/// How a page is used over time.
+pub struct PageHistory {
+    /// The node of its first toucher.
+    pub home: usize,
+    /// Slices in which it is used, in order.
+    pub steps: Vec<PageUseStep>,
+}
+
+/// The most steps of a page that are told apart: what is decided takes time that grows with their
+/// square.
+const MOST_STEPS: usize = 64;
+
+/// How a policy follows the use of a page: a position in [`PageHistory::steps`] and a node for its
+/// first place and each move.
+pub type PageMoves = Vec<(usize, NodeIx)>;
+
+/// Each page on the node that accesses it most, over time.
+#[must_use]
+pub fn most_access_moves(
+    history: &PageHistory,
+    rule: PhaseRule,
+    limits: &MigrationLimits,
+) -> PageMoves {
+    match rule {
+        PhaseRule::Together => cheapest_moves(history, limits),
+        PhaseRule::Opt => moves_by_rule(history, limits.page_interval),
+    }
+}
+
+/// OPT 6.3: in every step where eq. 8 has it, moved at most once in t_min; the first move is at once.
+/// Of nodes with equally many accesses the page stays on its own, else it is on the first.
+fn moves_by_rule(history: &PageHistory, interval: Nanos) -> PageMoves {
+    let mut moves = PageMoves::new();
+    let mut last: Option<Nanos> = None;
+    for (at, step) in history.steps.iter().enumerate() {
+        let now = moves.last().map(|(_, node): &(usize, NodeIx)| node.at());
+        let most = step.by_node.iter().copied().max().unwrap_or(0);
+        let stays = now.is_some_and(|now| step.by_node[now] == most);
+        let best = step.by_node.iter().position(|n| *n == most);
+        let early = last.is_some_and(|last| step.start < last.saturating_add(interval));
+        let Some(best) = best.filter(|_| !stays && !early) else {
+            continue;
+        };
+        last = now.map(|_| step.start);
+        moves.push((at, NodeIx(best as u32)));
+    }
+    moves
+}
+
+/// The moves after which least is remote, each being worth what it costs.
+fn cheapest_moves(history: &PageHistory, limits: &MigrationLimits) -> PageMoves {
+    let steps = &history.steps;
+    let of_node = |n: usize| steps.iter().map(|s| u128::from(s.by_node[n])).sum::<u128>();
+    let nodes = steps.first().map_or(0, |s| s.by_node.len());
+    // The node with most accesses is first, where equals are to stay.
+    let mut users: Vec<usize> = (0..nodes).filter(|n| of_node(*n) > 0).collect();
+    users.sort_by_key(|n| std::cmp::Reverse(of_node(*n)));
+    let merged = steps.len().div_ceil(MOST_STEPS).max(1);
+    let groups: Vec<&[PageUseStep]> = steps.chunks(merged).collect();
+    let remote = |group: &&[PageUseStep]| -> Vec<u128> {
+        let all = group.iter().flat_map(|s| &s.by_node);
+        let all: u128 = all.map(|n| u128::from(*n)).sum();
+        let local = |n: &usize| {
+            group
+                .iter()
+                .map(|s| u128::from(s.by_node[*n]))
+                .sum::<u128>()
+        };
+        users.iter().map(|n| all - local(n)).collect()
+    };
+    let choice = StageChoice {
+        costs: &groups.iter().map(remote).collect::<Vec<_>>(),
+        starts: &groups.iter().map(|g| g[0].start).collect::<Vec<_>>(),
+        interval: limits.page_interval,
+    };
+    let stages = choice.cheapest(|_, _| limits.page_move.into());
+    let node = |user: usize| NodeIx(users[user] as u32);
+    stages
+        .into_iter()
+        .map(|(group, user)| (group * merged, node(user)))
+        .collect()
+}
+
+/// When things happen, and how they are decided.
+pub struct PageTiming<'a> {
+    /// Where the threads are when.
+    pub stages: &'a [ThreadStage],
+    /// Of the profile.
+    pub slices: &'a [Slice],
+    /// The profile kept pages for the whole run only: all is as in the stage that lasts longest.
+    pub whole_run: bool,
+    /// How moves are decided.
+    pub rule: PhaseRule,
+    /// What moves cost and how far apart they are.
+    pub limits: MigrationLimits,
+}
+
+/// Places the pages of `problem` over time; its own threads do not count.
 ///
 /// # Errors
 /// As for [`DataPolicy::place`].
 pub fn plan_pages(
     problem: &DataProblem,
     policy: &dyn DataPolicy,
-    stages: &[ThreadStage],
-    slices: &[Slice],
-    whole_run: bool,
-    limits: &MigrationLimits,
+    timing: &PageTiming,
 ) -> Result<PagePlan, String> {
-    let time = StageTimeline::new(stages, slices, whole_run);
-    let threads: Vec<u32> = stages.iter().flat_map(|s| s.threads.clone()).collect();
-    let mut place: Vec<Option<NodeIx>> = vec![None; problem.pages.len()];
-    let mut plan = PagePlan::default();
-    for window in time.windows(problem.pages, limits.page_interval) {
-        let present: Vec<usize> = (0..place.len())
-            .filter(|&p| place[p].is_some() || is_used(problem.pages, p, &window))
-            .collect();
-        let part = time.pages_in_window(problem.pages, &present, &window);
-        let current: Vec<Option<NodeIx>> = present.iter().map(|&p| place[p]).collect();
-        let fixed: Vec<Option<NodeIx>> = present
-            .iter()
-            .zip(0..)
-            .map(|(&p, at)| {
-                let stays = place[p].filter(|_| part.uses(at).is_empty());
-                problem.fixed.get(p).copied().flatten().or(stays)
-            })
-            .collect();
-        let nodes = policy.place(&DataProblem {
-            threads: &threads,
-            pages: &part,
-            current: &current,
-            fixed: &fixed,
-            ..*problem
-        })?;
-        let mut step = PageStep {
-            slice: window.start,
-            start: time.start_of(window.start),
-            ..PageStep::default()
+    let staged = StagedPages::new(problem.pages, timing);
+    let problem = DataProblem {
+        threads: &staged.threads,
+        pages: &staged.pages,
+        ..*problem
+    };
+    let once = policy.place(&problem)?;
+    let mut steps: BTreeMap<SliceIx, PageStep> = BTreeMap::new();
+    steps.insert(SliceIx(0), PageStep::default());
+    // Where a node may be full, pages cannot be decided one by one.
+    let bytes: u64 = (0..once.len()).map(|p| staged.pages.page(p).bytes()).sum();
+    let tight = problem
+        .capacity
+        .iter()
+        .any(|capacity| *capacity > 0 && *capacity < bytes);
+    let (rule, limits) = (timing.rule, &timing.limits);
+    for (page, node) in once.into_iter().enumerate() {
+        let is_fixed = problem.fixed.get(page).copied().flatten().is_some();
+        let follows = !(timing.whole_run || tight || is_fixed);
+        let history = follows.then(|| staged.history(&problem, timing.slices, page));
+        let moves = history
+            .as_ref()
+            .and_then(|h| policy.follow(h, rule, limits));
+        let moves = moves.unwrap_or_default();
+        let first = moves.first().map_or(node, |(_, node)| *node);
+        steps
+            .entry(SliceIx(0))
+            .or_default()
+            .placed
+            .push((page, first));
+        for (at, node) in moves.into_iter().skip(1) {
+            let slice = history.as_ref().map_or(SliceIx(0), |h| h.steps[at].slice);
+            steps.entry(slice).or_default().moved.push((page, node));
+        }
+    }
+    let begun = |(slice, step): (SliceIx, PageStep)| PageStep {
+        slice,
+        start: start_of(timing.slices, slice),
+        ..step
+    };
+    Ok(PagePlan {
+        steps: steps.into_iter().map(begun).collect(),
+    })
+}
+
+fn start_of(slices: &[Slice], slice: SliceIx) -> Nanos {
+    match slice.0 {
+        0 => 0,
+        _ => slices.get(slice.at()).map_or(0, |s| s.start),
+    }
+}
+
+/// Pages whose accesses come from threads of a stage: thread t in stage k has the number k T + t.
+pub struct StagedPages {
+    /// The unit of each thread of each stage.
+    pub threads: Vec<u32>,
+    /// The same pages, used by these.
+    pub pages: PlaceablePages,
+}
+
+impl StagedPages {
+    /// All pages, with the stages of a timing.
+    #[must_use]
+    pub fn new(pages: &PlaceablePages, timing: &PageTiming) -> StagedPages {
+        let time = StageTimeline::new(timing);
+        let staged = |p: usize| {
+            let touch = pages.page(p).touch.and_then(|t| {
+                let thread = time.staged_thread(t.slice, t.thread)?;
+                Some(FirstAccess { thread, ..t })
+            });
+            let uses = pages.uses(p).iter().filter_map(|u| {
+                let thread = time.staged_thread(u.slice, u.thread)?;
+                Some(PageSliceUse { thread, ..*u })
+            });
+            let page = PlaceablePage {
+                touch,
+                ..*pages.page(p)
+            };
+            (page, uses.collect())
         };
-        for (&page, node) in present.iter().zip(nodes) {
-            match place[page].replace(node) {
-                None => step.placed.push((page, node)),
-                Some(old) if old != node => step.moved.push((page, node)),
-                Some(_) => {}
+        StagedPages {
+            threads: timing
+                .stages
+                .iter()
+                .flat_map(|s| s.threads.clone())
+                .collect(),
+            pages: PlaceablePages::new((0..pages.len()).map(staged)),
+        }
+    }
+
+    fn history(&self, problem: &DataProblem, slices: &[Slice], page: usize) -> PageHistory {
+        let node = |thread: ThreadIx| {
+            let unit = self.threads.get(thread.at())?;
+            Some(problem.tree.units[*unit as usize].node.at())
+        };
+        let uses = self.pages.uses(page);
+        let first = uses.first().map(|u| u.thread);
+        let toucher = self.pages.page(page).touch.map(|t| t.thread).or(first);
+        let steps = uses.chunk_by(|a, b| a.slice == b.slice).map(|uses| {
+            let mut by_node = vec![0u64; problem.tree.nodes.len()];
+            for u in uses {
+                if let Some(n) = node(u.thread) {
+                    by_node[n] = by_node[n].saturating_add(u.accesses);
+                }
+            }
+            PageUseStep {
+                slice: uses[0].slice,
+                start: start_of(slices, uses[0].slice),
+                by_node,
+            }
+        });
+        PageHistory {
+            home: toucher.and_then(node).unwrap_or(0),
+            steps: steps.collect(),
+        }
+    }
+
+    /// The same pages, each as many times as it has places: the uses of one are those while it lies
+    /// there. With the page and the node of each.
+    #[must_use]
+    pub fn by_place(&self, plan: &PagePlan) -> (PlaceablePages, Vec<(usize, NodeIx)>) {
+        let mut places: Vec<Vec<(SliceIx, NodeIx)>> = vec![Vec::new(); self.pages.len()];
+        for step in &plan.steps {
+            for (page, node) in step.placed.iter().chain(&step.moved) {
+                places[*page].push((step.slice, *node));
             }
         }
-        plan.steps.push(step);
+        let mut which = Vec::new();
+        let mut split = Vec::new();
+        for (page, places) in places.iter().enumerate() {
+            for (at, (from, node)) in places.iter().enumerate() {
+                let to = places.get(at + 1).map_or(SliceIx(u32::MAX), |p| p.0);
+                let uses = self.pages.uses(page).iter();
+                let uses = uses.filter(|u| u.slice < to && (at == 0 || u.slice >= *from));
+                split.push((*self.pages.page(page), uses.copied().collect()));
+                which.push((page, *node));
+            }
+        }
+        (PlaceablePages::new(split), which)
     }
-    Ok(plan)
 }
 
-/// Whether a page is used or first touched in a window. A page without any record belongs to the
-/// first window.
-fn is_used(pages: &PlaceablePages, page: usize, window: &Range<SliceIx>) -> bool {
-    let touch = pages.page(page).touch.map(|t| t.slice);
-    let uses = pages.uses(page);
-    let mut known = uses.iter().map(|u| u.slice).chain(touch).peekable();
-    if known.peek().is_none() {
-        return window.start == SliceIx(0);
+impl StagedPages {
+    /// Share of accesses that come from another node than the page's, over all of a plan.
+    #[must_use]
+    pub fn remote_share(&self, tree: &TopologyTree, plan: &PagePlan) -> f64 {
+        let (pages, places) = self.by_place(plan);
+        let (mut far, mut all) = (0u128, 0u128);
+        for (at, (_, node)) in places.iter().enumerate() {
+            for u in pages.uses(at) {
+                let unit = self.threads.get(u.thread.at());
+                let from = unit.map(|unit| tree.units[*unit as usize].node);
+                all += u128::from(u.accesses);
+                far += if from == Some(*node) {
+                    0
+                } else {
+                    u128::from(u.accesses)
+                };
+            }
+        }
+        far as f64 / all.max(1) as f64
     }
-    known.any(|s| window.contains(&s))
 }
 
-/// When slices are and which stage they belong to.
+/// Which stage slices belong to.
 struct StageTimeline<'a> {
     stages: &'a [ThreadStage],
-    slices: &'a [Slice],
     /// The stage that all uses belong to, when slices are not known.
     only: Option<usize>,
     threads: usize,
 }
 
 impl StageTimeline<'_> {
-    fn new<'a>(
-        stages: &'a [ThreadStage],
-        slices: &'a [Slice],
-        whole_run: bool,
-    ) -> StageTimeline<'a> {
-        let end = slices
-            .last()
-            .map_or(0, |s| s.start.saturating_add(s.length));
+    fn new<'a>(timing: &PageTiming<'a>) -> StageTimeline<'a> {
+        let (stages, slices) = (timing.stages, timing.slices);
+        let end = slices.last();
+        let end = end.map_or(0, |s| s.start.saturating_add(s.length));
         let length = |at: usize| {
             let next = stages.get(at + 1).map_or(end, |s| s.start);
             next.saturating_sub(stages[at].start)
@@ -145,68 +359,9 @@ impl StageTimeline<'_> {
         let longest = (0..stages.len()).rev().max_by_key(|&at| length(at));
         StageTimeline {
             stages,
-            slices,
-            only: longest.filter(|_| whole_run),
+            only: longest.filter(|_| timing.whole_run),
             threads: stages.first().map_or(0, |s| s.threads.len()),
         }
-    }
-
-    fn start_of(&self, slice: SliceIx) -> Nanos {
-        self.slices.get(slice.at()).map_or(0, |s| s.start)
-    }
-
-    /// The windows, in order; together they are the whole run.
-    fn windows(&self, pages: &PlaceablePages, interval: Nanos) -> Vec<Range<SliceIx>> {
-        let uses = (0..pages.len())
-            .flat_map(|p| pages.uses(p))
-            .map(|u| u.slice);
-        let steps: BTreeSet<SliceIx> = uses.collect();
-        let mut out = Vec::new();
-        let mut from = SliceIx(0);
-        loop {
-            let earliest = self.start_of(from).saturating_add(interval);
-            let latest = earliest.saturating_add(interval);
-            let migrations = self.stages.iter().map(|s| s.start);
-            let cut = migrations
-                .filter(|at| (earliest..latest).contains(at))
-                .min()
-                .unwrap_or(earliest);
-            let later = steps.range(SliceIx(from.0.saturating_add(1))..);
-            let Some(next) = later.copied().find(|s| self.start_of(*s) >= cut) else {
-                out.push(from..SliceIx(u32::MAX));
-                return out;
-            };
-            out.push(from..next);
-            from = next;
-        }
-    }
-
-    /// Some pages with their uses in a window. Thread t in stage k is given the number
-    /// k T + t, so that accesses come from where the thread is at that time.
-    fn pages_in_window(
-        &self,
-        pages: &PlaceablePages,
-        which: &[usize],
-        window: &Range<SliceIx>,
-    ) -> PlaceablePages {
-        PlaceablePages::new(which.iter().map(|&p| {
-            let touch = pages.page(p).touch.and_then(|t| {
-                let thread = self.staged_thread(t.slice, t.thread)?;
-                Some(FirstAccess { thread, ..t })
-            });
-            let uses = pages.uses(p).iter().filter(|u| window.contains(&u.slice));
-            let uses = uses.filter_map(|u| {
-                let thread = self.staged_thread(u.slice, u.thread)?;
-                Some(PageSliceUse { thread, ..*u })
-            });
-            (
-                PlaceablePage {
-                    touch,
-                    ..*pages.page(p)
-                },
-                uses.collect(),
-            )
-        }))
     }
 
     /// `None` for a thread that does not exist.
