@@ -45,7 +45,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let source = args.source();
     let source = source.context("give a profile, or a matrix with --matrix")?;
     let old = options.from.as_deref().map(read_placement).transpose()?;
-    let input = input::read(&source, options.threads.as_ref(), true)?;
+    let mut input = input::read(&source, options.threads.as_ref(), true)?;
+    if let Some(file) = &args.load {
+        input.read_load(file)?;
+    }
     let roles = input.profile.as_ref().map_or(&[][..], |p| &p.roles);
     let old = old.map(|placement| placement.by_roles(roles));
     let target = machine::target(&options, input.placed.len())?;

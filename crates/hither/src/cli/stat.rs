@@ -3,8 +3,9 @@ use super::printed::print;
 use super::style::{shell_line, TerminalStyle};
 use super::{render_compare, render_report, render_sites, render_slices};
 use crate::app::assessment::setup::{setup, MAX_NODES};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use hither_model::metrics::{MetricsReport, PageSize};
+use hither_profile::OutputPlace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -48,6 +49,10 @@ pub struct Args {
     /// Everything as JSON (names: docs/metrics.md)
     #[arg(long)]
     json: bool,
+    /// Also write the communication matrix to this new file, a row per thread of --json, as `hither map
+    /// --matrix` reads it
+    #[arg(long, value_name = "FILE", conflicts_with = "other")]
+    matrix: Option<PathBuf>,
     /// Data structures, source lines and call paths to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -58,6 +63,9 @@ pub struct Args {
 /// # Errors
 /// One sentence when a profile or a topology cannot be read.
 pub fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(file) = &args.matrix {
+        write_matrix(&args.profile, file)?;
+    }
     let report = load(&args.profile, args)?;
     let other = match &args.other {
         Some(path) => Some(load(path, args)?),
@@ -66,6 +74,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let text = text(&report, other.as_ref(), args, TerminalStyle::of_stdout())?;
     print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A comma-separated table, each pair on both sides of the diagonal.
+fn write_matrix(profile: &Path, file: &Path) -> Result<()> {
+    let matrix = hither_profile::read(profile)?.by_roles().matrix();
+    let row = |i: usize| {
+        let cells: Vec<String> = matrix.row(i).iter().map(u64::to_string).collect();
+        cells.join(",") + "\n"
+    };
+    let text: String = (0..matrix.threads()).map(row).collect();
+    let written = OutputPlace::new(file).and_then(|place| place.create(text.as_bytes()));
+    written.with_context(|| format!("cannot write the matrix {}", file.display()))
 }
 
 fn load(path: &Path, args: &Args) -> Result<MetricsReport> {

@@ -44,8 +44,17 @@ pub fn placed_processes(placement: &Placement) -> Vec<PlacedProcess> {
     found.filter(|p| !p.placed.is_empty()).collect()
 }
 
-/// The ranks of an MPI job; every process with placed threads where none is known as one.
+/// The ranks of an MPI job, or the rows of a matrix; every process with placed threads where none is known as one.
 pub fn mpi_ranks(placement: &Placement) -> Vec<PlacedProcess> {
+    // The rows of a matrix are what the launcher starts.
+    if placement.source.command.is_empty() && placement.processes.len() == 1 {
+        let places = placement.phases.first().map_or(&[][..], |p| &p.threads);
+        let alone = |place: &ThreadPlace| PlacedProcess {
+            threads: 1,
+            placed: vec![(0, *place)],
+        };
+        return places.iter().map(alone).collect();
+    }
     let known = placement.processes.iter().filter(|p| p.rank.is_some());
     let mut all = placed_processes(placement);
     match known.count() {

@@ -13,8 +13,8 @@ fn threads_that_talk_share_a_package() {
         (pus[3] / 2, pus[2] / 2),
         "{pus:?}"
     );
-    // Each pair counts in both directions: 2 x 180 at distance 2, 4 x 2 at distance 4.
-    assert_eq!(json["objective"], 2 * 180 * 2 + 4 * 2 * 4);
+    // The table is symmetric, so each pair counts once: 2 x 90 at distance 2, 4 x 1 at distance 4.
+    assert_eq!(json["objective"], 2 * 90 * 2 + 4 * 4);
     assert_eq!(json["threads"], serde_json::json!([0, 1, 2, 3]));
 }
 
@@ -23,7 +23,7 @@ fn a_list_of_edges_is_the_same_matrix() {
     let place = Place::with_matrix(CROSSED);
     place.put(
         "e.txt",
-        "# crossed\n0 3 180\n1 2 180\n0 1 2\n0 2 2\n1 3 2\n2 3 2\n",
+        "# crossed\n0 3 90\n1 2 90\n0 1 1\n0 2 1\n1 3 1\n2 3 1\n",
     );
     let at = |file| place.json(&["--matrix", file, "--topology", MACHINE]);
     assert_eq!(at("m.csv")["pus"], at("e.txt")["pus"]);
@@ -152,9 +152,9 @@ fn costs() {
         json["objective"].as_u64().expect("a number")
     };
     // Two cores of a package share nothing but it: 100 cycles, 200 across.
-    assert_eq!(at("levels", MACHINE), 360 * 100 + 8 * 200);
+    assert_eq!(at("levels", MACHINE), 180 * 100 + 4 * 200);
     // 4 threads fit on one node of 72 cores, all at the latency of the node to itself.
-    assert_eq!(at("latency", "grace-superchip"), 368 * 50);
+    assert_eq!(at("latency", "grace-superchip"), 184 * 50);
     let args = [
         "--matrix",
         "m.csv",
@@ -164,4 +164,59 @@ fn costs() {
         "latency",
     ];
     place.refuses(&args, "no latencies");
+}
+
+/// Without it all threads counted alike.
+#[test]
+fn the_work_of_threads_is_given_or_the_policy_refused() {
+    let place = Place::with_matrix(CROSSED);
+    let args = [
+        "--matrix",
+        "m.csv",
+        "--topology",
+        "core:2 pu:1",
+        "--policy",
+        "load-balance",
+    ];
+    place.refuses(&args, "give it with --load");
+    place.put("load", "10 1 # two busy ones\n10, 1\n");
+    let load = |file| [&args[..], &["--load", file]].concat();
+    let pus = place.pus(&load("load"));
+    assert_ne!(pus[0], pus[2], "a busy one each: {pus:?}");
+    place.put("load", "10 1 10\n");
+    place.refuses(&load("load"), "3 numbers for 4 threads");
+    place.put("load", "10 1 10 x\n");
+    place.refuses(&load("load"), "\"x\" is not a whole number");
+}
+
+#[test]
+fn capacity_goes_with_siblings() {
+    let place = Place::with_matrix(CROSSED);
+    let args = [
+        "--matrix",
+        "m.csv",
+        "--topology",
+        MACHINE,
+        "--capacity",
+        "2",
+    ];
+    place.refuses(&args, "give --siblings");
+    let mut pus = place.pus(&[&args[..], &["--siblings"]].concat());
+    pus.dedup();
+    assert!(pus.len() < 4, "{pus:?}");
+}
+
+/// One process with all PUs was printed, which `mpirun -np 4` refuses.
+#[test]
+fn rows_of_a_matrix_are_ranks_to_launchers() {
+    let place = Place::with_matrix(CROSSED);
+    let args = ["--matrix", "m.csv", "--topology", MACHINE, "--format"];
+    let file = place.map(&[&args[..], &["openmpi-rankfile"]].concat());
+    assert_eq!(
+        file.lines().filter(|l| l.starts_with("rank ")).count(),
+        4,
+        "{file}"
+    );
+    let srun = place.map(&[&args[..], &["slurm"]].concat());
+    assert!(srun.contains("--ntasks=4"), "{srun}");
 }

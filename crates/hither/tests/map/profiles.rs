@@ -290,3 +290,41 @@ fn a_placement_can_go_to_standard_output() {
     place.refuses(&with(&["-o", "-", "--json"]), "leave --json away");
     place.refuses(&with(&["-o", "-", "--explain"]), "leave --explain away");
 }
+
+/// What `stat` writes is placed as the profile is, at the same distance.
+#[test]
+fn the_matrix_of_a_profile_is_read_again() {
+    let place = Place::with_profile(&chain(8));
+    let stat = [HITHER, "stat", "app.hither", "--matrix", "m.csv"];
+    let said = place.command(&stat).output().expect("hither");
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let machine = ["--topology", "numa:2 core:4 pu:1", "--policy", "locality"];
+    let of = |args: &[&str]| place.json(&[args, &machine].concat())["objective"].clone();
+    assert_eq!(of(&["--matrix", "m.csv"]), of(&["app.hither"]));
+    assert_eq!(
+        place.command(&stat).output().expect("hither").status.code(),
+        Some(2),
+        "it exists"
+    );
+}
+
+/// Four threads access memory as much as four others that compute ten times as much: these were put
+/// together, as accesses were counted.
+#[test]
+fn load_is_counted_in_instructions() {
+    let mut profile = chain(8);
+    for (at, thread) in profile.threads.iter_mut().enumerate() {
+        thread.instructions = if at < 4 { 1_000_000 } else { 10_000_000 };
+    }
+    let place = Place::with_profile(&profile);
+    let pus = place.pus(&[
+        "app.hither",
+        "--topology",
+        "core:4 pu:1",
+        "--policy",
+        "load-balance",
+    ]);
+    let mut busy = pus[4..].to_vec();
+    busy.sort_unstable();
+    assert_eq!(busy, [0, 1, 2, 3], "one on each: {pus:?}");
+}

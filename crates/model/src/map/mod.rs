@@ -26,7 +26,7 @@ pub struct ThreadProblem<'a> {
     pub cost: &'a PuDistances,
     /// Communication between the threads.
     pub comm: &'a CommGraph,
-    /// Work of each thread (memory accesses, or instructions), any unit.
+    /// Work of each thread, any unit; empty where it is not known.
     pub load: &'a [u64],
     /// Most threads of a unit; at least threads / units, rounded up.
     pub capacity: u32,

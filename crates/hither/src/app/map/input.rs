@@ -28,7 +28,7 @@ pub struct MapInput {
     pub placed: Vec<ThreadIx>,
     /// The whole run, between the threads to place, numbered so.
     pub comm: CommGraph,
-    /// Work of the threads to place.
+    /// Work of the threads to place; empty where it is not known.
     pub load: Vec<u64>,
     /// The threads of the run, where those above and in the profile are their roles.
     pub recorded: Option<RecordedThreads>,
@@ -79,6 +79,16 @@ impl MapInput {
         Some(format!("{all} threads are placed in {roles} roles: those that follow one another at the same work, one where the other ran."))
     }
 
+    /// Takes the work of all threads from a file.
+    ///
+    /// # Errors
+    /// A sentence when it does not have a number for each.
+    pub fn read_load(&mut self, file: &Path) -> Result<()> {
+        let load = matrix_file::read_load(file, self.threads.len())?;
+        self.load = self.placed.iter().map(|t| load[t.at()]).collect();
+        Ok(())
+    }
+
     /// Back from a unit for every thread to one for each placed thread.
     pub fn units_of_placed(&self, units: &[u32]) -> Vec<u32> {
         self.placed.iter().map(|t| units[t.at()]).collect()
@@ -118,8 +128,7 @@ fn of_profile(folder: &Path, only: Option<&PuList>, by_roles: bool) -> Result<Ma
     let placed = threads_to_place(&profile.working_threads(), only)?;
     let pairs = profile.comm.iter().map(|c| (c.i.0, c.j.0, c.events));
     let comm = restrict_to_threads(pairs, profile.threads.len(), &placed);
-    let load = placed.iter();
-    let load = load.map(|t| profile.threads[t.at()].accesses()).collect();
+    let load = work_of(&profile.threads, &placed);
     let ranks = ranks(&profile, &placed);
     let processes = profile.meta.processes.iter().zip(ranks);
     let processes = processes.map(|(p, rank)| ProcessIdentity {
@@ -137,6 +146,16 @@ fn of_profile(folder: &Path, only: Option<&PuList>, by_roles: bool) -> Result<Ma
         profile: Some(profile),
         recorded,
     })
+}
+
+/// Instructions, which Locality and Balance counts; accesses in a profile without.
+fn work_of(threads: &[Thread], placed: &[ThreadIx]) -> Vec<u64> {
+    let counted = threads.iter().any(|t| t.instructions > 0);
+    let work = |t: &ThreadIx| match counted {
+        true => threads[t.at()].instructions,
+        false => threads[t.at()].accesses(),
+    };
+    placed.iter().map(work).collect()
 }
 
 /// What was merged, if anything was.
@@ -171,7 +190,8 @@ fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<MapInput> {
         profile: None,
         processes: vec![ProcessIdentity::default()],
         threads: (0..threads as u32).map(thread).collect(),
-        load: vec![1; placed.len()],
+        // A matrix does not say.
+        load: Vec::new(),
         placed,
         comm,
         recorded: None,

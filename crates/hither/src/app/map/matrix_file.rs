@@ -3,6 +3,7 @@
 use anyhow::{anyhow, bail, Context, Result};
 use hither_model::map::CommGraph;
 use hither_profile::strip_control_characters;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -21,25 +22,60 @@ const SCALED_MAX: f64 = (1u64 << 30) as f64;
 /// # Errors
 /// A sentence with the line and column of what is wrong.
 pub fn read(path: &Path) -> Result<CommGraph> {
-    let shown = path.display();
-    let data = path
-        .metadata()
-        .with_context(|| format!("cannot read the matrix {shown}"))?;
-    if !data.is_file() {
-        bail!("the matrix {shown} is not a file; give a text file with a table or a list of edges");
+    let text = read_text(path, "matrix")?;
+    parse(&text).map_err(|e| anyhow!("the matrix {}, {e}", path.display()))
+}
+
+/// Reads the work of each thread: so many whole numbers, separated by blanks, commas or line ends.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn read_load(path: &Path, threads: usize) -> Result<Vec<u64>> {
+    let (text, shown) = (read_text(path, "work of threads in")?, path.display());
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or(""));
+    let fields =
+        lines.flat_map(|line| line.split(|c: char| c.is_whitespace() || COMMAS.contains(&c)));
+    let number = |field: &str| {
+        let read = field.parse::<u64>();
+        read.map_err(|_| {
+            let field: String = strip_control_characters(field).chars().take(20).collect();
+            anyhow!("the work of threads in {shown}: \"{field}\" is not a whole number")
+        })
+    };
+    let load: Result<Vec<u64>> = fields.filter(|f| !f.is_empty()).map(number).collect();
+    let load = load?;
+    if load.len() != threads {
+        bail!(
+            "the work of threads in {shown}: {} numbers for {threads} threads; give one for each",
+            load.len()
+        );
     }
-    let file = File::open(path).with_context(|| format!("cannot read the matrix {shown}"))?;
+    Ok(load)
+}
+
+/// The text of a file of numbers, without the mark that some editors begin files with.
+fn read_text(path: &Path, what: &str) -> Result<String> {
+    let shown = path.display();
+    let failed = || format!("cannot read the {what} {shown}");
+    if !path.metadata().with_context(failed)?.is_file() {
+        bail!("the {what} {shown} is not a file; give a text file of numbers");
+    }
     let mut text = Vec::new();
+    let file = File::open(path).with_context(failed)?;
     file.take(MOST_BYTES + 1)
         .read_to_end(&mut text)
-        .with_context(|| format!("cannot read the matrix {shown}"))?;
+        .with_context(failed)?;
     if text.len() as u64 > MOST_BYTES {
-        bail!("the matrix {shown} is larger than {MOST_BYTES} bytes; give a list of edges without zeros");
+        bail!("the {what} {shown} is larger than {MOST_BYTES} bytes; give a list of edges without zeros");
     }
-    let text = String::from_utf8(text).map_err(|_| {
-        anyhow!("the matrix {shown} is not text; give a table of numbers or a list of edges")
-    })?;
-    parse(&text).map_err(|e| anyhow!("the matrix {shown}, {e}"))
+    let text = String::from_utf8(text);
+    let text =
+        text.map_err(|_| anyhow!("the {what} {shown} is not text; give a text file of numbers"))?;
+    Ok(text
+        .strip_prefix('\u{feff}')
+        .map_or(text.clone(), str::to_owned))
 }
 
 /// A number and where it stands in its line.
@@ -88,6 +124,9 @@ fn parse(text: &str) -> Result<CommGraph, String> {
                 cells.len()
             ));
         }
+    }
+    if !edges {
+        once_if_symmetric(&mut pairs);
     }
     Ok(build_graph(threads, &pairs))
 }
@@ -151,6 +190,19 @@ fn parse_edge(cells: &[MatrixCell], line: usize) -> Result<WeightedPair, String>
     Ok((thread(i)?, thread(j)?, weight.value))
 }
 
+/// A table that is the same on both sides of its diagonal says each pair twice: one side counts.
+fn once_if_symmetric(pairs: &mut Vec<WeightedPair>) {
+    let side = |above: bool| -> BTreeMap<(u32, u32), u64> {
+        let of_side = pairs.iter().filter(|(i, j, _)| (i < j) == above && i != j);
+        of_side
+            .map(|&(i, j, w)| ((i.min(j), i.max(j)), w.to_bits()))
+            .collect()
+    };
+    if side(true) == side(false) {
+        pairs.retain(|(i, j, _)| i <= j);
+    }
+}
+
 /// Both directions of a pair add up. Whole numbers count as they are; others, and numbers
 /// too large to be summed, are scaled.
 fn build_graph(threads: usize, pairs: &[WeightedPair]) -> CommGraph {
@@ -175,7 +227,8 @@ mod tests {
         let check = |text: &str, threads: usize, want: &[(usize, usize, u64)]| {
             assert_eq!(pairs(text), (threads, want.to_vec()), "{text}");
         };
-        check("0,5\n5,0\n", 2, &[(0, 1, 10)]);
+        check("0,5\n5,0\n", 2, &[(0, 1, 5)]);
+        check("0,5\n4,0\n", 2, &[(0, 1, 9)]);
         check("0;5;1\n0;0;0\n0;0;0", 3, &[(0, 1, 5), (0, 2, 1)]);
         check(
             "# made by hand\n0 5 0 0\n\n0 0 0 0 # last\n0 0 0 1\n0 0 1 7\n",
@@ -197,7 +250,7 @@ mod tests {
             &[(0, 1, 1 << 30), (0, 2, 1 << 29)],
         );
         check("0 1 0.0\n", 2, &[]);
-        check("\r\n0,2\r\n2,0\r\n", 2, &[(0, 1, 4)]);
+        check("\r\n0,2\r\n2,0\r\n", 2, &[(0, 1, 2)]);
     }
 
     #[test]

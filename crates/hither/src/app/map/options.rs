@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use hither_model::map::data::page_groups::GroupDecision;
-use hither_model::map::data::{self, DataPolicy, LocalityBalancePolicy, PlacementPageSize};
+use hither_model::map::data::{
+    self, DataPolicy, LocalityBalancePolicy, PlacementPageSize, RandomDataPolicy,
+};
 use hither_model::map::phase_plan::{MigrationLimits, PhaseRule};
 use hither_model::map::threads;
 use hither_model::topology::{CpuKindSelection, MachineRestrictions, PuList};
@@ -134,6 +136,7 @@ impl MapOptions {
         let name = self.data.as_deref().unwrap_or(default);
         let policy: Box<dyn DataPolicy> = match (name, self.mix) {
             ("locality-balance", Some(mix)) => Box::new(LocalityBalancePolicy { mix }),
+            ("random", None) => Box::new(RandomDataPolicy { seed: self.seed }),
             (_, Some(_)) => return Err("--mix goes with --data locality-balance".to_owned()),
             (FIRST_TOUCH, None) if self.structures.is_empty() => return Ok(None),
             (name, None) => data::data_policy_by_name(name)?,

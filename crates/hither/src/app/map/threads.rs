@@ -36,6 +36,9 @@ impl<'a> ThreadPlacer<'a> {
         if capacity < least {
             bail!("{threads} threads do not fit on {units} PUs with {capacity} each; give --capacity {least}, or more PUs");
         }
+        if capacity > least && !options.siblings {
+            bail!("--capacity {capacity} changes nothing without --siblings: PUs get as few threads as hold all {threads}, {least} at most; give --siblings, or leave --capacity out");
+        }
         Ok(ThreadPlacer {
             options,
             input,

@@ -115,11 +115,8 @@ impl CandidatePlanner<'_> {
     }
 
     fn candidate(&self, wanted: &PolicyPair) -> Result<PlacementCandidate> {
-        let seeds = if wanted.threads.is_chance() {
-            self.options.seeds
-        } else {
-            1
-        };
+        let is_chance = wanted.threads.is_chance() || wanted.data.as_deref() == Some("random");
+        let seeds = if is_chance { self.options.seeds } else { 1 };
         let seeds = (0..u64::from(seeds)).map(|n| self.options.seed.wrapping_add(n));
         let mut plans = Vec::new();
         for seed in seeds {

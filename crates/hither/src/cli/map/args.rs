@@ -41,6 +41,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     pub matrix: Option<PathBuf>,
 
+    /// With --matrix: the work of each thread, as whole numbers in order, for --policy load-balance
+    #[arg(long, value_name = "FILE", requires = "matrix")]
+    pub load: Option<PathBuf>,
+
     /// Place only these threads (0-3,8) and leave the others to the system [default: those
     /// that do at least a thousandth of the busiest one's work, by accesses or instructions]
     #[arg(long, value_name = "LIST")]

@@ -10,6 +10,7 @@ mod most_access;
 pub mod page_groups;
 mod page_placer;
 pub mod placeable_pages;
+mod random;
 
 pub use balanced::BalancedDataPolicy;
 pub use first_touch::FirstTouchPolicy;
@@ -17,6 +18,8 @@ pub use interleave::InterleavePolicy;
 pub use kmaf::KmafPolicy;
 pub use locality_balance::LocalityBalancePolicy;
 pub use most_access::MostAccessPolicy;
+pub use random::RandomDataPolicy;
+
 pub use placeable_pages::{
     FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages, PlacementPageSize,
 };
@@ -78,6 +81,7 @@ pub const DATA_POLICIES: &[&dyn DataPolicy] = &[
     },
     &KmafPolicy::PAPER,
     &InterleavePolicy,
+    &RandomDataPolicy { seed: 0 },
     &FirstTouchPolicy,
 ];
 
@@ -101,6 +105,7 @@ pub fn data_policy_by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
         ("balanced", None) => Ok(Box::<BalancedDataPolicy>::default()),
         ("kmaf", None) => Ok(Box::<KmafPolicy>::default()),
         ("interleave", None) => Ok(Box::new(InterleavePolicy)),
+        ("random", None) => Ok(Box::<RandomDataPolicy>::default()),
         ("first-touch", None) => Ok(Box::new(FirstTouchPolicy)),
         _ => {
             let names: Vec<_> = DATA_POLICIES.iter().map(|p| p.name()).collect();

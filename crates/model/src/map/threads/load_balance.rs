@@ -1,5 +1,5 @@
 //! Load balance (Locality and Balance, section 4): balance, with the work of a thread in the
-//! place of its communication. The authors count instructions.
+//! place of its communication: its instructions, as the authors count it.
 use super::balance::balance_amounts;
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
@@ -19,7 +19,7 @@ impl ThreadPolicy for LoadBalancePolicy {
         let (known, threads) = (problem.load.len(), problem.comm.threads());
         if known != threads {
             return Err(format!(
-                "policy load-balance needs the work of {threads} threads, but the input has that of {known}; trace the program, or use --policy balance"
+                "policy load-balance needs the work of {threads} threads, but the input has that of {known}; give it with --load, or a profile"
             ));
         }
         let load: Vec<u128> = problem.load.iter().map(|&work| work.into()).collect();

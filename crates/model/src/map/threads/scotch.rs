@@ -1,6 +1,7 @@
 //! Dual recursive bipartitioning by libscotch (Pellegrini and Roman, 1996), which OPT and
-//! kMAF use to map threads. Idle places are filled with threads without communication, so that
-//! libscotch, which balances loads only about, gives every place one thread.
+//! kMAF use to map threads. The graph has the threads alone, as the papers hand it over, so that fewer
+//! threads than places are spread as libscotch spreads them. It balances loads only about: of threads on one
+//! place all but the first go to the nearest that is free.
 use super::ThreadPolicy;
 use crate::map::search::search_space::SearchSpace;
 use crate::map::{CommGraph, PuAssignment, ThreadProblem};
@@ -37,10 +38,10 @@ impl ThreadPolicy for ScotchPolicy {
             return Ok(space.units(&[places[0]], problem.current));
         }
         let target = target_architecture(&space, &places)?;
-        let source = source_graph(problem.comm, places.len(), problem.cost.largest());
+        let source = source_graph(problem.comm, problem.cost.largest());
         let result = map_graph(&source, &target);
         let result = result.ok_or("libscotch cannot map this: use --policy locality")?;
-        let homes = resolve_conflicts(&result[..problem.comm.threads()], &places, &space);
+        let homes = resolve_conflicts(&result, &places, &space);
         Ok(space.units(&homes, problem.current))
     }
 }
@@ -127,19 +128,17 @@ fn number_domains(
     number_domains(space, places, cut..range.end, 2 * domain + 1, of);
 }
 
-/// The communication with 32-bit weights, padded with idle vertices.
-fn source_graph(comm: &CommGraph, vertices: usize, far: u32) -> ScotchGraph {
+/// The communication with 32-bit weights.
+fn source_graph(comm: &CommGraph, far: u32) -> ScotchGraph {
     let total: u128 = comm.pairs().map(|(_, _, w)| u128::from(w)).sum();
     let room = LIMIT / u128::from(far.max(1)) / 2;
     let scale = total.div_ceil(room).max(1);
     let mut source = ScotchGraph::default();
     source.start.push(0);
-    for i in 0..vertices {
-        if i < comm.threads() {
-            for (j, w) in comm.neighbours(i) {
-                source.to.push(j as i32);
-                source.weight.push((u128::from(w) / scale).max(1) as i32);
-            }
+    for i in 0..comm.threads() {
+        for (j, w) in comm.neighbours(i) {
+            source.to.push(j as i32);
+            source.weight.push((u128::from(w) / scale).max(1) as i32);
         }
         source.start.push(source.to.len() as i32);
     }

@@ -55,3 +55,27 @@ fn heavy_events_fit_its_numbers() {
         expected,
     );
 }
+
+/// Sixteen threads without a pattern on four nodes of sixteen: with idle vertices added they were packed
+/// on one.
+#[test]
+fn fewer_threads_than_places_are_spread_as_libscotch_does() {
+    let tree = TopologyTree::new(&load("node:4 core:16 pu:1").unwrap(), |_| true).unwrap();
+    let all = (0..16u32).flat_map(|i| (i + 1..16).map(move |j| (i, j, 10)));
+    let problem = ThreadProblem {
+        tree: &tree,
+        cost: &PuDistances::from_hops(&tree),
+        comm: &CommGraph::new(16, all),
+        load: &[],
+        capacity: 1,
+        siblings: false,
+        current: None,
+        seed: 0,
+    };
+    let units = ScotchPolicy.place(&problem).unwrap();
+    let mut on_node = [0; 4];
+    for unit in units {
+        on_node[tree.units[unit as usize].node.at()] += 1;
+    }
+    assert!(on_node.iter().all(|n| *n > 0), "{on_node:?}");
+}

@@ -1,0 +1,179 @@
+"""Are policies for threads what their papers define? Each is implemented here once more, short and slow,
+from the paper, and compared on random communication.
+
+    policies.py HITHER [INSTANCES]    a row per policy: instances compared, mismatches
+
+exact               least sum of events times hops of all placements, tried one by one
+matching            SPCD: pairs by a perfect matching of most weight, then pairs of pairs (eq. 1)
+eagermap            Locality and Balance's Locality: each group takes whom it communicates most with
+distance            the same with each cell subtracted from the largest
+balance             Locality and Balance 4: the thread with most communication to the PU with least
+load-balance        the same with the work of threads
+
+Several placements may be equally good, so what is compared is what the policy decides: the weight
+inside groups, level by level, or the amount on each PU. Ends with status 1 where one differs."""
+import itertools
+import json
+import random
+import subprocess
+import sys
+import tempfile
+
+MACHINE, SIZES = "pack:2 core:2 pu:2", (2, 2, 2)  # from the leaves up
+
+
+def place(hither, policy, matrix, machine, load=None):
+    """The PU of each thread, as hither places it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/m.csv"
+        with open(file, "w", encoding="ascii") as out:
+            out.writelines(",".join(map(str, row)) + "\n" for row in matrix)
+        command = [hither, "map", "--matrix", file, "--topology", machine, "--policy", policy, "--json"]
+        if load:
+            with open(f"{folder}/load", "w", encoding="ascii") as out:
+                out.write(" ".join(map(str, load)))
+            command += ["--load", f"{folder}/load"]
+        told = subprocess.run(command, capture_output=True, text=True, check=True)
+        return json.loads(told.stdout)["pus"]
+
+
+def random_matrix(threads, draw):
+    """Symmetric, nothing on the diagonal."""
+    matrix = [[0] * threads for _ in range(threads)]
+    for i, j in itertools.combinations(range(threads), 2):
+        matrix[i][j] = matrix[j][i] = draw.choice((0, draw.randrange(1, 1000)))
+    return matrix
+
+
+def between(matrix, a, b):
+    """Events of two groups: SPCD eq. 1, for groups of any size."""
+    return sum(matrix[i][j] for i in a for j in b)
+
+
+def inside(matrix, groups):
+    return sum(between(matrix, group, group) // 2 for group in groups)
+
+
+def groups_of(pus, sizes):
+    """Groups of threads per level, as a placement makes them."""
+    step, levels = 1, []
+    for size in sizes:
+        step *= size
+        level = {}
+        for thread, pu in enumerate(pus):
+            level.setdefault(pu // step, []).append(thread)
+        levels.append(list(level.values()))
+    return levels
+
+
+def best_matching(matrix, groups):
+    """A perfect matching of most weight, by trying all."""
+    if not groups:
+        return 0, []
+    first, rest = groups[0], groups[1:]
+    tries = []
+    for at, other in enumerate(rest):
+        weight, pairs = best_matching(matrix, rest[:at] + rest[at + 1:])
+        tries.append((weight + between(matrix, first, other), [first + other] + pairs))
+    return max(tries, key=lambda t: t[0])
+
+
+def by_matching(matrix, sizes):
+    groups, levels = [[t] for t in range(len(matrix))], []
+    for _ in sizes:
+        groups = best_matching(matrix, groups)[1]
+        levels.append(groups)
+    return levels
+
+
+def by_eagermap(matrix, sizes):
+    groups, levels = [[t] for t in range(len(matrix))], []
+    for size in sizes:
+        left, made = list(groups), []
+        while left:
+            group = left.pop(0)
+            for _ in range(size - 1):
+                nearest = max(left, key=lambda g, group=group: between(matrix, group, g))
+                left.remove(nearest)
+                group = group + nearest
+            made.append(group)
+        groups = made
+        levels.append(groups)
+    return levels
+
+
+def weights(matrix, levels):
+    return [inside(matrix, groups) for groups in levels]
+
+
+def inverted(matrix):
+    most = max(map(max, matrix))
+    return [[0 if i == j else most - cell for j, cell in enumerate(row)] for i, row in enumerate(matrix)]
+
+
+def balanced(amounts, units):
+    """The amount on each PU, in order; none takes more threads than there must be on one."""
+    held, count = [0] * units, [0] * units
+    most = -(-len(amounts) // units)
+    for amount in sorted(amounts, reverse=True):
+        unit = min((u for u in range(units) if count[u] < most), key=lambda u: held[u])
+        held[unit] += amount
+        count[unit] += 1
+    return sorted(held)
+
+
+def hops(a, b):
+    """Up and down in the tree of MACHINE."""
+    level = 0
+    while a != b:
+        a, b, level = a // 2, b // 2, level + 1
+    return 2 * level
+
+
+def objective(matrix, pus):
+    pairs = itertools.combinations(range(len(pus)), 2)
+    return sum(matrix[i][j] * hops(pus[i], pus[j]) for i, j in pairs)
+
+
+def compare(hither, policy, draw):
+    """What hither decides, and what the paper does."""
+    if policy == "exact":
+        matrix = random_matrix(draw.choice((3, 4)), draw)
+        cores = [0, 2, 4, 6]  # each core one thread before any gets two
+        tries = itertools.permutations(cores, len(matrix))
+        least = min(objective(matrix, pus) for pus in tries)
+        return objective(matrix, place(hither, policy, matrix, MACHINE)), least
+    if policy.endswith("balance"):
+        threads, units = draw.choice((8, 11)), 4
+        matrix = random_matrix(threads, draw)
+        load = [draw.randrange(1, 1000) for _ in range(threads)]
+        amounts = load if policy == "load-balance" else [sum(row) for row in matrix]
+        work = load if policy == "load-balance" else None
+        pus = place(hither, policy, matrix, f"core:{units} pu:1", work)
+        held = [0] * units
+        for amount, pu in zip(amounts, pus):
+            held[pu] += amount
+        return sorted(held), balanced(amounts, units)
+    matrix = random_matrix(8, draw)
+    pus = place(hither, policy, matrix, MACHINE)
+    if policy == "matching":
+        return weights(matrix, groups_of(pus, SIZES))[:1], weights(matrix, by_matching(matrix, SIZES))[:1]
+    asked = inverted(matrix) if policy == "distance" else matrix
+    return weights(asked, groups_of(pus, SIZES)), weights(asked, by_eagermap(asked, SIZES))
+
+
+def main():
+    hither, instances = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    wrong = 0
+    print(f"{'policy':<14} {'instances':>9} {'mismatches':>10}")
+    for policy in ("exact", "matching", "eagermap", "distance", "balance", "load-balance"):
+        draw = random.Random(policy)
+        both = [compare(hither, policy, draw) for _ in range(instances)]
+        differ = sum(ours != papers for ours, papers in both)
+        print(f"{policy:<14} {instances:>9} {differ:>10}", flush=True)
+        wrong += differ
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
