@@ -156,7 +156,7 @@ const SESSION: &str = r#"
     hither trace -q -o app -- ./pairs 4 2 50 64
     hither report app.hither
     grep -q '</html>' app.html
-    hither map app.hither --topology xeon-x7550x4 --explain
+    hither map app.hither --force --topology xeon-x7550x4 --explain
     hither map app.place.json --format numactl
     for verb in trace map report; do ls $share/man/man1/hither-$verb.1*; done
     ls $share/bash-completion/completions/hither

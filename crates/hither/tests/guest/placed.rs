@@ -18,7 +18,7 @@ name=$1 process=$2
 shift 2
 "$@" > plain 2> plain.err < /dev/null
 echo "status $?" > plain.status
-hither map $name.hither -o $name > map.out 2>&1 || { cat map.out; exit 9; }
+hither map $name.hither --policy locality -o $name > map.out 2>&1 || { cat map.out; exit 9; }
 cp $name.place.json /out/placement
 look /out/look $process &
 look=$!
@@ -346,7 +346,7 @@ fn automatic_placement_agrees_with_the_repair_by_hand() {
     let outputs = texts_and_looks(
         &guest,
         &[
-            "export OMP_NUM_THREADS=8; hither map ondes.hither -o ondes > /dev/null ".to_owned(),
+            "export OMP_NUM_THREADS=8; hither map ondes.hither --policy locality -o ondes > /dev/null ".to_owned(),
             format!("{threads} -- {ondes} 32 60 {end}"),
             format!("{threads} --threads-only -- {ondes} -p 32 60 {end}"),
             format!("export OMP_NUM_THREADS=8; look /out/look ondes & look=$!; until test -e /out/look; do sleep 0.05; done; setarch -R {ondes} 32 60 {end}"),

@@ -11,9 +11,9 @@ fn writers(at: &str) -> Vec<String> {
         format!("{HITHER} auto -q --no-profile --export-json {at} -- true"),
         format!("{HITHER} auto -q --no-profile --json-lines {at} -- true"),
         format!("{HITHER} auto -q -o {at} -- true"),
-        format!("{HITHER} map --topology 'pack:2 core:2 pu:1' -o {at} p.hither"),
+        format!("{HITHER} map --force --topology 'pack:2 core:2 pu:1' -o {at} p.hither"),
         format!(
-            "{HITHER} map --topology 'pack:2 core:2 pu:1' --format likwid-pin -o {at} p.hither"
+            "{HITHER} map --force --topology 'pack:2 core:2 pu:1' --format likwid-pin -o {at} p.hither"
         ),
         format!("{HITHER} report -o {at} p.hither"),
     ]

@@ -55,7 +55,7 @@ fn evil_place() -> Place {
     let traced = place.shell(&line);
     assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
     let mut profile = read(&place.path("p.hither")).expect("a profile");
-    let map = format!("{HITHER} map --topology 'node:4 core:2 pu:1' -o m p.hither");
+    let map = format!("{HITHER} map --force --topology 'node:4 core:2 pu:1' -o m p.hither");
     let mapped = place.shell(&map);
     assert_eq!(status(&mapped), 0, "{}", text(&mapped.stderr));
     let file = place.path("m.place.json");

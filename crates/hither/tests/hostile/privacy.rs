@@ -53,8 +53,8 @@ fn what_is_written_is_for_its_user_alone() {
         format!("{HITHER} trace -q --full -o p -- ./deep-folder/app"),
         format!("{HITHER} auto -q -o a --export-json a.json --json-lines a.lines -- true"),
         format!("{HITHER} run -q --policy compact --export-json r.json -- true"),
-        format!("{HITHER} map {topology} -o m p.hither"),
-        format!("{HITHER} map {topology} --format likwid-pin -o f p.hither"),
+        format!("{HITHER} map --force {topology} -o m p.hither"),
+        format!("{HITHER} map --force {topology} --format likwid-pin -o f p.hither"),
         format!("{HITHER} sim {topology} -o s p.hither"),
         format!("{HITHER} report -o page.html p.hither"),
     ];

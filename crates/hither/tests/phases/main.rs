@@ -49,7 +49,7 @@ fn allowed() -> Vec<u64> {
 /// synchronisation points.
 fn placement(place: &Place, command: &str, start: u64, sync: [u64; 4]) {
     let traced = place.shell(&format!(
-        "{HITHER} trace -q -o t -- {command} && {HITHER} map t.hither -o p"
+        "{HITHER} trace -q -o t -- {command} && {HITHER} map t.hither --force -o p"
     ));
     assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
     let file = place.path("p.place.json");

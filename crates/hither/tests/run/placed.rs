@@ -40,7 +40,7 @@ fn from_trace_to_run() {
     let program = workload("ondes");
     let line = format!(
         "export OMP_NUM_THREADS=4; {program} 32 200 > alone &&
-         {HITHER} trace -q -o traced -- {program} 32 20 > /dev/null && {HITHER} map traced.hither -o placed &&
+         {HITHER} trace -q -o traced -- {program} 32 20 > /dev/null && {HITHER} map traced.hither --force -o placed &&
          {HITHER} run -q -p placed.place.json --json outcome.json -- {program} 32 200 > followed"
     );
     let done = place.marked_shell(&line);
