@@ -34,6 +34,7 @@ fn placement(threads: &[(u32, Option<u32>)], ranks: &[Option<u32>]) -> Placement
     };
     placement.machine.nodes = vec![0, 8];
     placement.machine.units = 8;
+    placement.source.command = vec!["app".to_owned()];
     placement
 }
 
