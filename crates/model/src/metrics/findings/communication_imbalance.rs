@@ -7,10 +7,10 @@
 //!   B_comm   = max(CommV) / (sum(CommV) / T) - 1
 //! ```
 //! Found when B_comm is at least [`IMBALANCE`] with at least [`LEAST_THREADS`], communication
-//! is worth a placement (A_min of OPT 6.2.2, and [`LEAST_SHARE`] of the accesses), and the
-//! threads that communicate that much do so in at least half of the slices: a master that initialises
-//! or gathers results now and then is not busy in between. Severity: the share of CommV that
-//! is above the mean.
+//! is worth a placement (A_min of OPT 6.2.2, and [`LEAST_SHARE`] of the accesses), enough of it may
+//! find a line changed ([`LEAST_CHANGED`]), and the threads that communicate that much do so in at
+//! least half of the slices: a master that initialises or gathers results now and then is not busy
+//! in between. Severity: the share of CommV that is above the mean.
 use super::common::{communication_share, format_percent};
 use super::FindingContext;
 use crate::metrics::verdict::{h_min, A_MIN};
@@ -25,6 +25,9 @@ const IMBALANCE: f64 = 0.5;
 const LEAST_THREADS: usize = 4;
 /// Communication events per access. Ours: less is lost among the other accesses.
 const LEAST_SHARE: f64 = 0.01;
+/// Coherence events per communication event, where they are known. Ours: with less, threads wait for
+/// flags in their own caches or read what nobody writes, which no placement changes.
+const LEAST_CHANGED: f64 = 0.01;
 /// Ours: of the slices with communication, in which the busiest are as busy as on the whole.
 const MOST_TIME: f64 = 0.5;
 /// Threads named.
@@ -85,6 +88,10 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
     let c = &report.communication;
     let accesses = report.run.reads.saturating_add(report.run.writes) as f64;
     if c.amount_per_second < A_MIN || (c.events as f64) < accesses * LEAST_SHARE {
+        return Vec::new();
+    }
+    let coherence = report.coherence.as_ref();
+    if coherence.is_some_and(|known| known.share < LEAST_CHANGED) {
         return Vec::new();
     }
     let Some(volume) = CommunicationVolume::of(case) else {

@@ -245,6 +245,20 @@ fn little_communication_is_no_imbalance() {
     star(400, 30_001).finds_nothing(communication_imbalance::find);
 }
 
+/// Three threads that wait for a flag of the first: of 60,000 events `changed` find it set.
+#[test]
+fn waiting_for_flags_is_no_imbalance() {
+    let waiting = |changed| {
+        let star = [(0, 1, 20_000), (0, 2, 20_000), (0, 3, 20_000)];
+        let mut made = working(4).talk(0..1, &star);
+        made.profile.meta.has_coherence = true;
+        made.profile.comm[0].coherence = changed;
+        made
+    };
+    waiting(600).finds(communication_imbalance::find);
+    waiting(599).finds_nothing(communication_imbalance::find);
+}
+
 /// A fifth thread that does nothing neither lowers the mean nor counts.
 #[test]
 fn threads_that_do_not_work_are_left_out() {
