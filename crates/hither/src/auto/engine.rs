@@ -183,7 +183,6 @@ impl OnlineEngine {
         self.state.window_intervals += intervals;
         if self.state.window_intervals >= WINDOW {
             self.state.window_intervals = 0;
-            self.detector.end_window();
             let gone = self.state.address_spaces.take_gone();
             self.detector.forget_objects(&gone);
             self.reap_missing_threads();

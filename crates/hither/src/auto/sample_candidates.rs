@@ -24,6 +24,12 @@ const WEIGHT: u64 = 32;
 /// to pages that one thread uses.
 const LEAST: u64 = 4;
 
+/// Users of a page that are known at most: with more threads than these, nobody can say
+/// whether all of them use it.
+const COUNTED: usize = 8;
+/// As many users may be all there are, but still tell something.
+const CROWD: usize = 4;
+
 #[derive(Debug)]
 pub struct SampleCandidates {
     /// Used by several threads, or beside memory of others.
@@ -41,13 +47,14 @@ impl SampleCandidates {
         }
     }
 
-    /// A page faulted, and this is what it told.
+    /// A page faulted, and this is what it told, while so many threads live.
     pub fn observe_access(
         &mut self,
         at: PageAddress,
         access: &FaultAccess,
         seen: AccessObservation,
         detector: &dyn SharingDetector,
+        threads: usize,
     ) {
         let mut borders = false;
         for step in [-1, 1] {
@@ -68,7 +75,7 @@ impl SampleCandidates {
                 self.insert((at.0, there), true);
             }
         }
-        self.insert(at, seen.mixed || borders);
+        self.insert(at, is_telling(seen.users, threads, borders));
     }
 
     fn candidates(&mut self, likely: bool) -> &mut Vec<PageAddress> {
@@ -120,6 +127,14 @@ impl SampleCandidates {
         self.random.shuffle(&mut picks);
         picks
     }
+}
+
+/// Whether a page with as many known users shows who shares with whom. One that all threads
+/// use does not, and as it comes back at once, it would take the place of those that do.
+fn is_telling(users: usize, threads: usize, borders: bool) -> bool {
+    let all = threads.min(COUNTED);
+    let crowd = users >= CROWD && 4 * users >= 3 * all;
+    !crowd && (users >= 2 || borders)
 }
 
 #[cfg(test)]
@@ -203,7 +218,7 @@ mod tests {
                     at: 0,
                 };
                 let seen = table.access(&access, &mut matrix);
-                present.observe_access((1, number * PAGE + 8), &access, seen, &table);
+                present.observe_access((1, number * PAGE + 8), &access, seen, &table, 2);
             }
             for (pages, expected) in [&present.other, &present.likely].into_iter().zip(expected) {
                 let numbers: Vec<u64> = pages.iter().map(|at| at.1 / PAGE).collect();
@@ -219,6 +234,26 @@ mod tests {
         check(&[(0, 1), (1, 1), (0, 2)], [&[1], &[1, 1, 2]]);
         // Page 0 has none before it.
         check(&[(0, 0), (1, 1)], [&[0], &[0, 1]]);
+    }
+
+    #[test]
+    fn pages_that_all_threads_use_tell_nothing() {
+        let check = |users, threads, expected: bool| {
+            assert_eq!(
+                is_telling(users, threads, false),
+                expected,
+                "{users} {threads}"
+            );
+        };
+        check(1, 8, false);
+        check(2, 2, true);
+        check(3, 3, true);
+        check(5, 8, true);
+        check(6, 8, false);
+        check(4, 4, false);
+        check(8, 64, false);
+        assert!(is_telling(1, 8, true));
+        assert!(!is_telling(8, 8, true));
     }
 
     #[test]

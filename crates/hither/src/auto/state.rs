@@ -133,7 +133,9 @@ impl OnlineState {
         self.profile.belongs(&fault, page, &self.address_spaces);
         let seen = detector.access(&access, &mut self.matrix);
         let at = (fault.pid, fault.address);
-        self.candidates.observe_access(at, &access, seen, detector);
+        let threads = self.threads.thread_count(fault.pid);
+        self.candidates
+            .observe_access(at, &access, seen, detector, threads);
         for (a, b) in self.matrix.take_fresh() {
             self.profile.shared(a, b);
             self.remap_trigger.add_event(a, b);

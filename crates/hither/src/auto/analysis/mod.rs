@@ -66,8 +66,8 @@ pub struct FaultAccess {
 pub struct AccessObservation {
     /// The page had been accessed before: the fault is one that a sampler caused.
     pub known: bool,
-    /// Others accessed the page too, though perhaps other parts of it.
-    pub mixed: bool,
+    /// Threads that are known to use the page, though perhaps different parts of it.
+    pub users: usize,
     /// The node on which the page belongs, where that is clear.
     pub belongs: Option<NodeIx>,
 }
@@ -84,6 +84,22 @@ const GOLDEN_RATIO_64: u64 = 0x61C8_8646_80B5_83EB;
 fn element(object: MemoryObject, number: u64, elements: usize) -> usize {
     let key = (number ^ u64::from(object.0).rotate_right(20)).wrapping_mul(GOLDEN_RATIO_64);
     ((u128::from(key) * elements as u128) >> 64) as usize
+}
+
+/// Milliseconds by which a record may come after later ones.
+const LATE: u32 = 10_000;
+
+/// The millisecond of an access. Wraps after 49 days, as what it is compared with does.
+fn milliseconds(at: Nanos) -> u32 {
+    (at / 1_000_000) as u32
+}
+
+/// Milliseconds since `then`; what comes a little out of order is of now.
+fn age_ms(then: u32, now: u32) -> u32 {
+    match now.wrapping_sub(then) {
+        before if before > u32::MAX - LATE => 0,
+        since => since,
+    }
 }
 
 /// Whether each member is among these, for tables in which each entry is to be asked.
@@ -118,8 +134,6 @@ pub trait SharingDetector {
     fn is_used_by_others(&self, page: ObjectPage, who: SharerId) -> bool;
     /// The page was moved to the node on which it belonged.
     fn page_migrated(&mut self, page: ObjectPage);
-    /// A time window is over: threads that were not seen in it share no more.
-    fn end_window(&mut self);
     /// These threads are gone; their numbers will stand for others.
     fn forget_members(&mut self, gone: &[SharerId]);
     /// These objects are gone.
@@ -130,8 +144,10 @@ pub trait SharingDetector {
 
 /// Bytes of a counter of the NUMA vector.
 const COUNTER: usize = 2;
-/// Bytes of a thread's number in the sub-block vector.
+/// Bytes of a thread's number.
 const THREAD: usize = 2;
+/// Bytes of a sharer in the sub-block vector: its number, when it was seen, and how.
+const SHARER: usize = 8;
 /// Bytes of an element of the sharing matrix.
 const CELL: usize = 4;
 
@@ -146,14 +162,15 @@ pub struct DetectorFootprint {
 }
 
 impl DetectorFootprint {
-    /// Equations 7 and 8:
+    /// Equations 7 and 8, with what is kept besides the sharers' numbers: when and how they
+    /// were seen, and who touched a page first.
     ///
-    ///   entry = counter * N + page / sub-block * thread id * sharers
+    ///   entry = counter * N + page / sub-block * sharer * sharers + thread id
     ///   table = entries * entry
     #[must_use]
     pub fn of_affinity_table(entries: usize, nodes: usize) -> DetectorFootprint {
         let blocks = (PAGE / SUB_BLOCK) as usize;
-        let entry_bytes = COUNTER * nodes + blocks * THREAD * SHARERS;
+        let entry_bytes = COUNTER * nodes + blocks * SHARER * SHARERS + THREAD;
         DetectorFootprint {
             entries,
             entry_bytes,

@@ -7,15 +7,13 @@ use hither_profile::Nanos;
 use super::sharing_matrix::SharingMatrix;
 use super::DetectorFootprint;
 use super::{
-    element, forget_objects, marks, AccessObservation, FaultAccess, MemoryObject, ObjectPage,
-    SharerId, SharingDetector, PAGE, TABLE_ENTRIES,
+    age_ms, element, forget_objects, marks, milliseconds, AccessObservation, FaultAccess,
+    MemoryObject, ObjectPage, SharerId, SharingDetector, PAGE, TABLE_ENTRIES,
 };
 
 /// Threads that an element remembers; the one that accessed longest ago makes room.
 pub const SHARERS: usize = 8;
 const NOBODY: u64 = 0;
-/// Milliseconds by which a record may come after later ones.
-const LATE: u32 = 10_000;
 /// Bytes of an element: object, region, threads and times.
 const ENTRY: usize = 4 + 8 + 8 * SHARERS;
 
@@ -44,14 +42,6 @@ type TimestampedSharers = [u64; SHARERS];
 
 fn thread_of(sharer: u64) -> Option<SharerId> {
     Some(SharerId((sharer >> 32).checked_sub(1)? as u16))
-}
-
-/// Milliseconds since its last access; what comes a little out of order is of now.
-fn age_ms(sharer: u64, now: u32) -> u32 {
-    match now.wrapping_sub(sharer as u32) {
-        before if before > u32::MAX - LATE => 0,
-        since => since,
-    }
 }
 
 /// The table. What was never used of it is all zeros and takes no memory.
@@ -113,23 +103,22 @@ impl SharingDetector for RegionTable {
         let region = byte / self.settings.granularity.max(1);
         let (known, at) = self.claim_entry(access.page.object, region);
         let sharers = &mut self.sharers[at];
-        // Wraps after 49 days, as the time that it is compared with does.
-        let now = (access.at / 1_000_000) as u32;
+        let now = milliseconds(access.at);
         let window = self.settings.window / 1_000_000;
-        let mut mixed = false;
+        let mut users = 1;
         for &sharer in sharers.iter() {
             let Some(other) = thread_of(sharer).filter(|other| *other != access.thread) else {
                 continue;
             };
-            mixed = true;
-            if u64::from(age_ms(sharer, now)) <= window {
+            users += 1;
+            if u64::from(age_ms(sharer as u32, now)) <= window {
                 matrix.share(access.thread, other);
             }
         }
         insert_sharer(sharers, access.thread, now);
         AccessObservation {
             known,
-            mixed,
+            users,
             belongs: None,
         }
     }
@@ -144,9 +133,6 @@ impl SharingDetector for RegionTable {
 
     /// SPCD places threads only.
     fn page_migrated(&mut self, _page: ObjectPage) {}
-
-    /// Accesses have their own times here.
-    fn end_window(&mut self) {}
 
     fn forget_members(&mut self, gone: &[SharerId]) {
         let marks = marks(gone);
@@ -178,7 +164,7 @@ fn insert_sharer(sharers: &mut TimestampedSharers, me: SharerId, now: u32) {
     let known = sharers.iter().position(|&s| thread_of(s) == Some(me));
     let place = known.unwrap_or_else(|| {
         let free = sharers.iter().position(|&s| s == NOBODY);
-        let oldest = || (0..SHARERS).max_by_key(|&i| age_ms(sharers[i], now));
+        let oldest = || (0..SHARERS).max_by_key(|&i| age_ms(sharers[i] as u32, now));
         free.or_else(oldest).unwrap_or(0)
     });
     sharers[place] = (u64::from(me.0) + 1) << 32 | u64::from(now);
