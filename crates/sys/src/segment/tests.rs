@@ -138,6 +138,28 @@ fn page_ids_of_a_group_that_has_ended_are_as_new() {
     assert_eq!(s.load_u64(tail), 1);
 }
 
+/// Of the third arena, the entry that goes on with what is in place 5; the first place stands for none.
+#[test]
+fn continued_uses_are_those_of_the_threads_arena() {
+    let s = small();
+    let uses = s.layout.arenas + 2 * s.layout.arena_size + s.layout.continued;
+    s.store_u64(uses, 9);
+    s.store_u64(uses + 5 * 8, 3 << 32 | 70);
+    let thread: wire::SegmentThread = wire::SegmentThread {
+        arena: 2,
+        ..s.read(s.layout.threads)
+    };
+    let of = |continued| {
+        let side = wire::SideRecord {
+            continued,
+            ..wire::SideRecord::default()
+        };
+        let done = s.continued_use(&thread, &side);
+        (done.accesses, done.writes)
+    };
+    assert_eq!((of(0), of(4), of(5)), ((0, 0), (0, 0), (70, 3)));
+}
+
 #[test]
 fn a_second_mapping_sees_the_header() {
     let s = small();

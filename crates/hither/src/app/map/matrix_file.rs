@@ -73,9 +73,7 @@ fn read_text(path: &Path, what: &str) -> Result<String> {
     let text = String::from_utf8(text);
     let text =
         text.map_err(|_| anyhow!("the {what} {shown} is not text; give a text file of numbers"))?;
-    Ok(text
-        .strip_prefix('\u{feff}')
-        .map_or(text.clone(), str::to_owned))
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
 /// A number and where it stands in its line.

@@ -170,8 +170,7 @@ fn interleaved_pages_stay() {
 }
 
 /// kMAF starts with first touch, and moves after the step in which eq. 6 holds: 1 > 2 x 0 + 1 does not,
-/// 2 does. The ageing is not begun anew: after the move NV is 0, 1, so that one more access of
-/// thread 1 and five of thread 0 are needed for 5 > 2 x 1 + 1 and not 4 > 2 x 2 + 1.
+/// 2 does. What was counted before is aged by the move, and counts on.
 #[test]
 fn kmaf_moves_pages_over_time() {
     let pages = PlaceablePages::new([page(0, 0, &[(0..5, 1, 1), (20..30, 0, 1)])]);
