@@ -28,6 +28,12 @@ impl PageMoveQueue {
         }
     }
 
+    /// Whether there are pages that no batch has had yet.
+    pub fn has_more(&self) -> bool {
+        let rest = self.binds.get(self.next..).unwrap_or_default();
+        rest.iter().map(|bind| bind.length).sum::<u64>() > self.done
+    }
+
     /// The next pages and their nodes; none when all are moved.
     pub fn next_batch(&mut self) -> (Vec<u64>, Vec<u32>) {
         let (mut pages, mut nodes) = (Vec::new(), Vec::new());
@@ -82,9 +88,11 @@ mod tests {
         let (first, nodes) = moves.next_batch();
         assert_eq!((first.len(), nodes[1499], nodes[1500]), (BATCH, 1, 2));
         assert_eq!(first[1500], 1 << 40);
+        assert!(moves.has_more());
         let (second, nodes) = moves.next_batch();
         assert_eq!((second.len(), nodes[0]), (1000, 2));
         assert_eq!(second[0], (1 << 40) + 500 * PAGE_SIZE);
+        assert!(!moves.has_more());
         assert_eq!(moves.next_batch().0.len(), 0);
     }
 }

@@ -346,6 +346,9 @@ int main(int argc, char **argv) {
     else do_wait((void *)(intptr_t)i);
   }
   for (size_t i = 0; all && i < WAITS; i++) pthread_join(thread[i], NULL);
+  /* Until then children that some of the threads waited for had the array too: no page that
+   * two processes map is moved. */
+  if (all) usleep(1000 * 1000);
   for (size_t i = 0; i < WAITS; i++)
     printf("%s: %ld %s waited %ld\n", waits[i].name, outcomes[i].got,
            outcomes[i].got < 0 ? strerror((int)outcomes[i].error) : "-", outcomes[i].waited);

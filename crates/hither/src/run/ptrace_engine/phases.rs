@@ -106,13 +106,14 @@ impl PtraceEngine<'_> {
             return;
         };
         let (pages, nodes) = moves.next_batch();
-        match (
-            move_pages(*pid, &pages, &nodes),
-            self.outcome.phases.last_mut(),
-        ) {
-            (Ok(moved), Some(phase)) if !pages.is_empty() => phase.pages_moved += moved,
-            // All are moved, or the process is gone.
-            _ => drop(self.ticks.pending.pop_front()),
+        let moved = move_pages(*pid, &pages, &nodes);
+        // Otherwise the process is gone.
+        let more = moved.is_ok() && moves.has_more();
+        if let (Ok(moved), Some(phase)) = (moved, self.outcome.phases.last_mut()) {
+            phase.pages_moved += moved;
+        }
+        if !more {
+            self.ticks.pending.pop_front();
         }
     }
 
