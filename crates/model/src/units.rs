@@ -21,6 +21,12 @@ pub fn parse_nanoseconds(text: &str) -> Result<u64, String> {
     parse_scaled(text, &UNITS).ok_or_else(|| "write a duration as 500us, 10ms or 1s".to_string())
 }
 
+/// Nanoseconds -> seconds.
+#[must_use]
+pub fn nanos_to_seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
 /// `80M`, `1.5G`, `4096` -> bytes; units are powers of 1024.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     const KIB: f64 = 1024.0;

@@ -18,6 +18,7 @@ mod render_sites;
 mod render_slices;
 mod render_topo;
 mod report;
+mod report_view;
 mod run;
 mod sim;
 mod stat;

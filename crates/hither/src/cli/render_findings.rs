@@ -1,6 +1,6 @@
 //! `hither report --text`: verdict and findings for people at a terminal.
 use super::render_comparison;
-use super::report::report_view::{header, FindingStructure, FindingView, ReportView};
+use super::report_view::{header, FindingStructure, FindingView, ReportView};
 use super::sim::render as sim;
 use super::style::{percent, strip_control_characters, TerminalStyle};
 use crate::report::page::{DeclarationSite, ReportRun, SourceQuote};

@@ -1,7 +1,7 @@
 //! The communication matrix in the terminal: each cell a shade, the brightest the pair
 //! that communicates most. Too many threads for the width are put together in bins.
 use super::style::TerminalStyle;
-use hither_model::metrics::metrics_report::UpperTriangle;
+use hither_model::metrics::communication::UpperTriangle;
 
 const ASCII: [char; 6] = [' ', '.', ':', '+', '#', '@'];
 const BLOCKS: [char; 5] = [' ', '░', '▒', '▓', '█'];

@@ -1,7 +1,6 @@
 //! `hither report`: one HTML file that shows where memory behaves badly, why, and what to
 //! change.
 pub mod on;
-pub mod report_view;
 
 use super::printed::{print, print_as_is};
 use super::style::{self, TerminalStyle};
@@ -112,7 +111,7 @@ fn text(args: &Args) -> Result<String> {
     let mut judged = given.assess();
     prediction::gain(&mut judged.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &judged)?;
-    let view = report_view::view(&given, judged, comparison, predictions);
+    let view = super::report_view::view(&given, judged, comparison, predictions);
     if args.json {
         return Ok(format!("{:#}\n", serde_json::to_value(&view)?));
     }

@@ -4,6 +4,7 @@
 //! together with the bundle of `report-ui/`. What the metrics say comes in from `cli`.
 pub mod build;
 mod html;
+mod packed_grid;
 pub mod page;
 mod page_structures;
 mod sparse_table;

@@ -3,6 +3,7 @@
 //!
 //! Big tables are [`PackedGrid`]s, packed; everything else is plain JSON. Texts from the traced
 //! program have been through [`super::build::text::plain`].
+pub use super::packed_grid::PackedGrid;
 pub use super::page_structures::*;
 use hither_model::topology::OutlinePart;
 use hither_profile::{
@@ -112,25 +113,6 @@ pub struct ReportProcess {
     /// Of its MPI job, if it is in one.
     pub rank: Option<u32>,
     pub executable: String,
-}
-
-/// A sparse table of counts.
-///
-/// `data` is base64 of a raw deflate stream of: for each column the number of its cells; for
-/// each cell, column by column, its row less the row of the cell before it in that column
-/// (less 0 for the first); then all counts in the same order. All are LEB128, but counts
-/// with `step > 0` are bytes b that stand for exp(b * step), rounded.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PackedGrid {
-    pub columns: u32,
-    pub rows: u32,
-    pub cells: u32,
-    /// Columns of the full table in each of these: the largest count of a row stands for all.
-    pub merged: u32,
-    /// 0 when counts are exact.
-    pub step: f64,
-    pub max: u64,
-    pub data: String,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -1,5 +1,5 @@
 //! The page's data about data structures.
-use super::page::PackedGrid;
+use super::packed_grid::PackedGrid;
 use hither_profile::ObjectKind;
 use serde::Serialize;
 

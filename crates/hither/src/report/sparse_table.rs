@@ -1,6 +1,6 @@
 //! Packing big tables for the page: sparse cells, LEB128, raw deflate, base64; and merging
 //! columns by their largest cell where a table is too big.
-use super::page::PackedGrid;
+use super::packed_grid::PackedGrid;
 use base64::{engine::general_purpose::STANDARD, Engine};
 use std::cmp::Ordering;
 

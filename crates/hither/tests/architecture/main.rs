@@ -2,9 +2,11 @@
 //! checked on the sources. `rules` holds the rules, `bad_snippets` shows that each of
 //! them can fail.
 mod bad_snippets;
+mod cycles;
 mod rules;
 mod source;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -67,6 +69,26 @@ fn check(extensions: &[&str], rule: impl Fn(&str, &str) -> Vec<String>) {
 #[test]
 fn every_layer_uses_only_what_is_below_it() {
     check(&["rs"], rules::layering);
+}
+
+/// A reader who starts at one of two such files needs the other first.
+#[test]
+fn no_files_name_each_other_in_a_circle() {
+    let files = sources(&["rs"]);
+    let mut crates: BTreeMap<String, Vec<cycles::ModuleText>> = BTreeMap::new();
+    for file in &files {
+        if let Some((layer, module)) = rules::place(&file.name) {
+            let own = layer.split('/').next().unwrap_or_default();
+            let texts = crates.entry(own.to_owned()).or_default();
+            texts.push((module, file.text.as_str()));
+        }
+    }
+    assert!(crates.len() >= 4, "{:?}", crates.keys());
+    let circles = crates
+        .values()
+        .flat_map(|files| cycles::import_cycles(files));
+    let circles: Vec<String> = circles.collect();
+    assert!(circles.is_empty(), "\n{}", circles.join("\n"));
 }
 
 /// A row for what is gone would let anything use it that is called so later.

@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -41,10 +42,19 @@ static void create(pthread_t *thread, void *(*routine)(void *)) {
   if (pthread_create(thread, &small, routine, NULL) != 0) _exit(9);
 }
 
-/* As many as asked for, created without waiting for any to start. */
+/* As many as asked for, created without waiting for any to start. Where its rights allow it the
+ * creator takes their only processor to itself, so that none does. */
 static void crowd(long threads) {
   static pthread_t thread[MOST];
+  const struct sched_param first = {1}, none = {0};
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  sched_setaffinity(0, sizeof one, &one);
+  int alone = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first) == 0;
   for (long i = 0; i < threads; i++) create(&thread[i], wait_at_gate);
+  if (alone && ran > threads / 4) _exit(11);
+  sched_setscheduler(0, SCHED_OTHER, &none);
   open_gate = 1;
   for (long i = 0; i < threads; i++) pthread_join(thread[i], NULL);
 }

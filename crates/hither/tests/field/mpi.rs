@@ -34,28 +34,22 @@ fn between_ranks(profile: &Profile) -> u64 {
     across.map(|c| c.events).sum()
 }
 
-fn both_ways(program: &str, prepare: impl Fn(&Place), check: impl Fn(&Place, &Output, Profile)) {
-    for line in [
-        [&MPIRUN[..], &TRACE, &[program]].concat(),
-        [&TRACE[..], &MPIRUN, &[program]].concat(),
-    ] {
-        let place = Place::new();
-        prepare(&place);
-        let Some(output) = mpi(&place, &line) else {
-            return;
-        };
-        assert_eq!(status(&output), 0, "{line:?} {}", text(&output.stderr));
-        let profiles = place.shell("ls -d *.hither");
-        assert_eq!(text(&profiles.stdout), "traced.hither\n");
-        let profile = place.profile();
-        let working = profile.threads.iter().zip(profile.working_threads());
-        let working: Vec<_> = working.filter(|(_, works)| *works).collect();
-        let rank = |t: &hither_profile::Thread| profile.meta.processes[t.process.at()].rank;
-        assert!(working.iter().all(|(t, _)| rank(t).is_some()), "{line:?}");
-        // The ranks and the progress thread of each, and no launcher.
-        assert_eq!(working.len(), 8, "{line:?}");
-        check(&place, &output, profile);
-    }
+/// What came of a program that was started by this line in a folder of its own, and its profile.
+fn traced(line: &[&str], prepare: impl Fn(&Place)) -> Option<(Place, Output, Profile)> {
+    let place = Place::new();
+    prepare(&place);
+    let output = mpi(&place, line)?;
+    assert_eq!(status(&output), 0, "{line:?} {}", text(&output.stderr));
+    let profiles = place.shell("ls -d *.hither");
+    assert_eq!(text(&profiles.stdout), "traced.hither\n");
+    let profile = place.profile();
+    let working = profile.threads.iter().zip(profile.working_threads());
+    let working: Vec<_> = working.filter(|(_, works)| *works).collect();
+    let rank = |t: &hither_profile::Thread| profile.meta.processes[t.process.at()].rank;
+    assert!(working.iter().all(|(t, _)| rank(t).is_some()), "{line:?}");
+    // The ranks and the progress thread of each, and no launcher.
+    assert_eq!(working.len(), 8, "{line:?}");
+    Some((place, output, profile))
 }
 
 /// Processes of the profile that run `program`.
@@ -70,24 +64,24 @@ fn ranks(profile: &Profile, program: &str) -> usize {
 
 #[test]
 fn ring() {
-    both_ways(
-        &workload("mpi_ring"),
-        |_| (),
-        |_, output, profile| {
-            assert_eq!(text(&output.stdout), "mpi_ring: 4 ranks, correct\n");
-            assert_eq!(ranks(&profile, "mpi_ring"), 4);
-            let programs = profile.meta.processes.iter();
-            let programs = programs.filter(|p| p.executable.ends_with("mpi_ring"));
-            let mut numbers: Vec<_> = programs.map(|p| p.rank).collect();
-            numbers.sort_unstable();
-            assert_eq!(numbers, [Some(0), Some(1), Some(2), Some(3)]);
-            assert!(
-                between_ranks(&profile) > 1000,
-                "{}",
-                between_ranks(&profile)
-            );
-        },
-    );
+    let program = workload("mpi_ring");
+    for line in [
+        [&MPIRUN[..], &TRACE, &[&program]].concat(),
+        [&TRACE[..], &MPIRUN, &[&program]].concat(),
+    ] {
+        let Some((_, output, profile)) = traced(&line, |_| ()) else {
+            return;
+        };
+        assert_eq!(text(&output.stdout), "mpi_ring: 4 ranks, correct\n");
+        assert_eq!(ranks(&profile, "mpi_ring"), 4);
+        let programs = profile.meta.processes.iter();
+        let programs = programs.filter(|p| p.executable.ends_with("mpi_ring"));
+        let mut numbers: Vec<_> = programs.map(|p| p.rank).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [Some(0), Some(1), Some(2), Some(3)]);
+        let events = between_ranks(&profile);
+        assert!(events > 1000, "{events}");
+    }
 }
 
 #[test]
@@ -101,18 +95,17 @@ fn hpcc() {
         let small = format!("sed -e '6s/^1000 /160 /' -e '8s/^80/32/' {example} > hpccinf.txt");
         assert!(place.shell(&small).status.success());
     };
-    both_ways("hpcc", prepare, |place, _, profile| {
-        let report = fs::read_to_string(place.path("hpccoutf.txt")).expect("report");
-        assert!(report.contains("Success=1"), "{report}");
-        assert_eq!(ranks(&profile, "hpcc"), 4);
-        assert!(
-            between_ranks(&profile) > 10_000,
-            "{}",
-            between_ranks(&profile)
-        );
-        let stat = place.shell(&format!("{HITHER} stat --json traced.hither"));
-        let stat: serde_json::Value = serde_json::from_slice(&stat.stdout).expect("json");
-        let phases = stat["phases"].as_array().map_or(0, Vec::len);
-        assert!(phases >= 2, "{phases} phases");
-    });
+    let line = [&TRACE[..], &MPIRUN, &["hpcc"]].concat();
+    let Some((place, _, profile)) = traced(&line, prepare) else {
+        return;
+    };
+    let report = fs::read_to_string(place.path("hpccoutf.txt")).expect("report");
+    assert!(report.contains("Success=1"), "{report}");
+    assert_eq!(ranks(&profile, "hpcc"), 4);
+    let events = between_ranks(&profile);
+    assert!(events > 10_000, "{events}");
+    let stat = place.shell(&format!("{HITHER} stat --json traced.hither"));
+    let stat: serde_json::Value = serde_json::from_slice(&stat.stdout).expect("json");
+    let phases = stat["phases"].as_array().map_or(0, Vec::len);
+    assert!(phases >= 2, "{phases} phases");
 }

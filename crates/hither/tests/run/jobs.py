@@ -69,6 +69,19 @@ def count():
         return 0
 
 
+def continued(shell):
+    """Returns as soon as the job in front runs again. What stops a program before it was continued
+    is forgotten by the kernel when it is, so a key that comes then does nothing."""
+    own = os.getpgid(shell.pid)
+    while (front := os.tcgetpgrp(shell.terminal)) == own or state_of(front) == "T":
+        time.sleep(0.0005)
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
 def forget():
     if os.path.exists("count"):
         os.unlink("count")
@@ -149,7 +162,7 @@ def run_restop(shell, front, tools):
     for _ in range(10):
         shell.expect(PROMPT)
         shell.start("fg")
-        time.sleep(0.003)
+        continued(shell)
         shell.type("\x1a")
         shell.expect("Stopped")
     shell.expect(PROMPT)

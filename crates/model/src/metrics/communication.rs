@@ -25,6 +25,22 @@ pub struct CommunicationMetrics {
     pub ratio: f64,
 }
 
+/// The cells i < j of a matrix that are not zero: (i, j, events).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct UpperTriangle(pub Vec<(u32, u32, u64)>);
+
+impl UpperTriangle {
+    /// The cells of a matrix that are not zero.
+    #[must_use]
+    pub fn from_matrix(matrix: &CommMatrix) -> Self {
+        let t = matrix.threads();
+        let pairs = (0..t).flat_map(|i| (i + 1..t).map(move |j| (i, j)));
+        let cells = pairs.map(|(i, j)| (i as u32, j as u32, matrix.get(i, j)));
+        UpperTriangle(cells.filter(|c| c.2 > 0).collect())
+    }
+}
+
 /// All metrics of a matrix, for `seconds` of run time and `accesses` of all threads.
 #[must_use]
 pub fn communication_metrics(

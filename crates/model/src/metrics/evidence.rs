@@ -12,8 +12,8 @@
 //! ```
 //! And n independent events vary by sqrt(n): that alone makes pairs which share alike differ, by
 //! a variance that is the mean of the cells.
-use super::communication::pair_heterogeneity;
-use super::verdict::{h_min, EVENTS_MIN};
+use super::communication::{pair_heterogeneity, CommunicationMetrics};
+use super::thresholds::{h_min, EVENTS_MIN};
 use hither_profile::{CommMatrix, PairComm, Profile};
 use std::collections::BTreeMap;
 
@@ -59,6 +59,19 @@ impl Doubt {
     pub fn is_about_pairs(&self) -> bool {
         matches!(self, Doubt::Unrepeated { .. } | Doubt::Chance { .. })
     }
+}
+
+/// What was seen of sharing, of all communication events or of the coherence events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SharingEvidence<'a> {
+    /// H, C_H and A of the run.
+    pub communication: CommunicationMetrics,
+    /// The same of its phases.
+    pub phases: &'a [CommunicationMetrics],
+    /// Why it does not suffice for a verdict.
+    pub doubt: Option<Doubt>,
+    /// There are enough slices to see that the same pairs come again.
+    pub comes_again: bool,
 }
 
 /// The first reason to doubt the communication of a profile: `matrix` is that of its working threads,

@@ -8,14 +8,35 @@
 //! ```text
 //!   traffic[p][t] = F[p] x A[p][t] / sum over t of A[p][t]
 //! ```
-use super::page_access::{PageAccessTable, PageSize};
-use super::structures::StructureMetrics;
+use super::page_access::PageAccessTable;
+use super::page_id::PageSize;
 use hither_profile::{Profile, TrafficUnit};
+use serde::Serialize;
 use std::sync::Arc;
 
 /// Fetches of a run from which shares go by them. One line in 64 is followed, so these are a hundred
 /// that were seen: a relative standard error of 10 %.
 pub const LEAST_FETCHES: u64 = 6400;
+
+/// E_app and first touch weighted with the memory traffic of each page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PageTraffic {
+    /// E_app with the threads where that of accesses is highest.
+    pub best: f64,
+    /// E_app with the threads where that of accesses is lowest.
+    pub worst: f64,
+    /// Acc_app and local of first touch.
+    pub first_touch: Option<TrafficAccuracy>,
+}
+
+/// First touch weighted with the memory traffic of each page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TrafficAccuracy {
+    /// Acc_app (OPT eq. 9).
+    pub app: f64,
+    /// The share that first touch makes local.
+    pub local: f64,
+}
 
 /// What the fetches of a profile suffice for.
 #[must_use]
@@ -23,15 +44,6 @@ pub fn traffic_unit(profile: &Profile) -> TrafficUnit {
     match all_fetches(profile) {
         Some(fetches) if fetches >= LEAST_FETCHES => TrafficUnit::Fetches,
         _ => TrafficUnit::Accesses,
-    }
-}
-
-/// A structure's share of the traffic of the run.
-#[must_use]
-pub fn share_of_traffic(unit: TrafficUnit, structure: &StructureMetrics) -> f64 {
-    match (unit, structure.fetch_share) {
-        (TrafficUnit::Fetches, Some(share)) => share,
-        _ => structure.share,
     }
 }
 

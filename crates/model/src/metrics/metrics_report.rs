@@ -1,11 +1,14 @@
 //! Every metric of one profile, put together. Serialised as it stands by `stat --json`:
 //! the names of its fields are the documented names.
 use super::allocation_paths::{allocation_paths, AllocationPathMetrics};
-use super::communication::{percent_imbalance, CommunicationMetrics};
+use super::communication::{percent_imbalance, CommunicationMetrics, UpperTriangle};
 use super::exclusivity::{exclusivity, ExclusivityMetrics};
-use super::memory_traffic::{all_fetches, traffic_table, traffic_unit};
+use super::memory_traffic::{
+    all_fetches, traffic_table, traffic_unit, PageTraffic, TrafficAccuracy,
+};
 use super::node_assignment::best_and_worst_assignment;
-use super::page_access::{first_toucher_of_pages, PageAccessTable, PageId, PageSize};
+use super::page_access::{first_toucher_of_pages, PageAccessTable};
+use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
 use super::phase_detection::{traced_slices, WINDOW};
 use super::placement_accuracy::{
@@ -16,7 +19,8 @@ use super::structures::{
     hot_lines, pages_of_objects, structure_metrics, HotLine, PageContext, StructureMetrics,
 };
 use super::verdict::{mapping_verdict, MappingVerdict, VerdictInput};
-use hither_profile::{CommMatrix, NodeIx, Profile, RunEnd, ThreadIx, TrafficUnit};
+use crate::units::nanos_to_seconds;
+use hither_profile::{NodeIx, Profile, RunEnd, ThreadIx, TrafficUnit};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -112,42 +116,6 @@ pub struct PageReport {
     pub traffic: PageTraffic,
     /// E_app and moves of pages over time.
     pub timeline: PageMigrationTimeline,
-}
-
-/// E_app and first touch weighted with the memory traffic of each page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct PageTraffic {
-    /// E_app with the threads where that of accesses is highest.
-    pub best: f64,
-    /// E_app with the threads where that of accesses is lowest.
-    pub worst: f64,
-    /// Acc_app and local of first touch.
-    pub first_touch: Option<TrafficAccuracy>,
-}
-
-/// First touch weighted with the memory traffic of each page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct TrafficAccuracy {
-    /// Acc_app (OPT eq. 9).
-    pub app: f64,
-    /// The share that first touch makes local.
-    pub local: f64,
-}
-
-/// The cells i < j of a matrix that are not zero: (i, j, events).
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct UpperTriangle(pub Vec<(u32, u32, u64)>);
-
-impl UpperTriangle {
-    /// The cells of a matrix that are not zero.
-    #[must_use]
-    pub fn from_matrix(matrix: &CommMatrix) -> Self {
-        let t = matrix.threads();
-        let pairs = (0..t).flat_map(|i| (i + 1..t).map(move |j| (i, j)));
-        let cells = pairs.map(|(i, j)| (i as u32, j as u32, matrix.get(i, j)));
-        UpperTriangle(cells.filter(|c| c.2 > 0).collect())
-    }
 }
 
 /// One slice of the run.
@@ -419,8 +387,4 @@ fn thread_rows(profile: &Profile, working: &[bool], best: &[NodeIx]) -> Vec<Thre
         node,
     })
     .collect()
-}
-
-pub(super) fn nanos_to_seconds(nanos: u64) -> f64 {
-    nanos as f64 / 1e9
 }

@@ -11,16 +11,18 @@ pub mod memory_traffic;
 pub mod metrics_report;
 pub mod node_assignment;
 pub mod page_access;
+pub mod page_id;
 pub mod page_map;
 pub mod phase_detection;
 pub mod placement_accuracy;
 pub mod residence;
 pub mod sharing;
 pub mod structures;
+pub mod thresholds;
 pub mod verdict;
 
 pub use metrics_report::{MetricsReport, MetricsSetup, ProfileAnalysis};
-pub use page_access::PageSize;
+pub use page_id::PageSize;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! A value for each of millions of pages: a sorted list, which takes less than half the memory of a
 //! hash table.
-use super::page_access::PageId;
+use super::page_id::PageId;
 
 /// Values by page.
 #[derive(Clone, Debug, PartialEq)]

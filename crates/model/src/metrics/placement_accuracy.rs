@@ -1,7 +1,8 @@
 //! Accuracy of the page placement (OPT eq. 8 and 9) of first touch, and the pages that would have
 //! to move during the run (OPT 5.1.5, 5.2.2).
 use super::exclusivity::accesses_per_node;
-use super::page_access::{PageAccessTable, PageId, PageSize};
+use super::page_access::PageAccessTable;
+use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
 use hither_profile::{NodeIx, PageUse, Profile, SliceIx, ThreadIx};
 use serde::Serialize;

@@ -1,7 +1,8 @@
 //! The node of each thread and page, which decides whether an access is local or remote: as a
 //! placement says, else threads where E_app is highest and pages where they were touched first.
 use super::metrics_report::ProfileAnalysis;
-use super::page_access::{PageAccessTable, PageId, ThreadPageAccesses};
+use super::page_access::{PageAccessTable, ThreadPageAccesses};
+use super::page_id::PageId;
 use super::page_map::PageMap;
 use hither_profile::{NodeIx, Placement, Profile};
 

@@ -1,10 +1,9 @@
 //! What threads share: the communication of a run and of its phases, and of both the coherence events,
 //! where those were told apart.
-use super::communication::{communication_metrics, CommunicationMetrics};
-use super::evidence::{comes_again, doubt, Doubt};
-use super::metrics_report::{nanos_to_seconds, UpperTriangle};
+use super::communication::{communication_metrics, CommunicationMetrics, UpperTriangle};
+use super::evidence::{comes_again, doubt, Doubt, SharingEvidence};
 use super::phase_detection::{communication_phases, DIFF_MIN, WINDOW};
-use super::verdict::SharingEvidence;
+use crate::units::nanos_to_seconds;
 use hither_profile::{CommMatrix, PairComm, Profile};
 use serde::Serialize;
 

@@ -3,10 +3,13 @@
 use super::allocation_paths::calls;
 use super::exclusivity::exclusivity_of;
 use super::memory_traffic::all_fetches;
-use super::page_access::{PageAccessTable, PageId, PageSize};
+use super::page_access::PageAccessTable;
+use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
 use super::placement_accuracy::accuracy_of;
-use hither_profile::{FirstTouchLine, NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx, PAGE_SIZE};
+use hither_profile::{
+    FirstTouchLine, NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx, TrafficUnit, PAGE_SIZE,
+};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -86,6 +89,15 @@ pub struct TouchingLine {
 }
 
 impl StructureMetrics {
+    /// Its share of the memory traffic of the run.
+    #[must_use]
+    pub fn traffic_share(&self, unit: TrafficUnit) -> f64 {
+        match (unit, self.fetch_share) {
+            (TrafficUnit::Fetches, Some(share)) => share,
+            _ => self.share,
+        }
+    }
+
     /// Reads and writes.
     #[must_use]
     pub fn accesses(&self) -> u64 {

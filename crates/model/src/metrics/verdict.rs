@@ -1,52 +1,11 @@
 //! The verdict: whether placing threads, pages, both or neither would help this program, and why.
-//! The thresholds are the papers'; where they needed completing, the comment says how.
 use super::communication::CommunicationMetrics;
-use super::evidence::{Doubt, REPEAT_MIN, SECONDS_MIN};
-use super::metrics_report::PageTraffic;
+use super::evidence::{Doubt, SharingEvidence, REPEAT_MIN, SECONDS_MIN};
+use super::memory_traffic::PageTraffic;
+use super::thresholds::{h_min, ACC_RIGHT, A_MIN, E_HIGH, E_SPREAD, MIN_LOCAL_GAIN, PHASE_EVENTS};
 use crate::units;
 use hither_profile::TrafficUnit;
 use serde::Serialize;
-
-/// Least C_H worth a thread mapping (OPT 6.2.2), with up to [`H_MIN_THREADS`] threads.
-pub const H_MIN: f64 = 100.0;
-/// The papers chose H_min on runs of 64 threads. C_H of a fixed pattern falls as 1/T (pairs
-/// give 10^4 (T-1)/T^2), so above 64 threads the threshold falls with it.
-pub const H_MIN_THREADS: usize = 64;
-/// Least C_A per second worth a thread mapping (OPT 6.2.2).
-pub const A_MIN: f64 = 150.0;
-/// E_app from which pages have a node they belong to. kMAF eq. 6 moves a page whose first
-/// node has twice the accesses of the second: with two nodes sharing it, E_page = 2/3.
-pub const E_HIGH: f64 = 2.0 / 3.0;
-/// Acc_app from which first touch is right. Ours: the papers report the gap (OPT figure 8)
-/// but name no threshold.
-pub const ACC_RIGHT: f64 = 0.9;
-/// Least share of accesses that placing pages must make local. Ours: half of what
-/// [`ACC_RIGHT`] lets pass, since a page on a wrong node still has accesses from there.
-pub const MIN_LOCAL_GAIN: f64 = 0.05;
-/// E_app(best) - E_app(worst) from which the assignment of threads decides where pages are
-/// local. Ours: the papers' mean difference is 6 points (OPT figure 7), this is above it.
-pub const E_SPREAD: f64 = 0.1;
-
-/// Share of the events that phases worth a mapping must have. Ours: as of patterns that are called
-/// unstable, less is not worth moving threads for.
-pub const PHASE_EVENTS: f64 = 0.1;
-
-/// Sharing events per thread from which a sample of them shows which threads share: the noise of a
-/// pattern of pairs is below a third then. Ours.
-pub const EVENTS_MIN: u64 = 10;
-
-/// What was seen of sharing, of all communication events or of the coherence events.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SharingEvidence<'a> {
-    /// H, C_H and A of the run.
-    pub communication: CommunicationMetrics,
-    /// The same of its phases.
-    pub phases: &'a [CommunicationMetrics],
-    /// Why it does not suffice for a verdict.
-    pub doubt: Option<Doubt>,
-    /// There are enough slices to see that the same pairs come again.
-    pub comes_again: bool,
-}
 
 /// The figures that the verdict is based on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,13 +49,7 @@ pub struct MappingVerdict {
     pub reasons: Vec<String>,
 }
 
-/// H_min for a number of threads.
-#[must_use]
-pub fn h_min(threads: usize) -> f64 {
-    H_MIN * (H_MIN_THREADS as f64 / threads.max(1) as f64).min(1.0)
-}
-
-/// The verdict that the evidence gives, by the thresholds of this module.
+/// The verdict that the evidence gives, by the thresholds of [`super::thresholds`].
 #[must_use]
 pub fn mapping_verdict(e: &VerdictInput) -> MappingVerdict {
     let (threads, threads_why) = thread_mapping(e);

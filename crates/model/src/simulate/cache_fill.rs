@@ -1,5 +1,6 @@
 //! Fills, and the evictions that they cause.
-use super::hierarchy::{CacheHierarchy, LineRequest, RequestOutcome};
+use super::hierarchy::CacheHierarchy;
+use super::line_request::{LineRequest, RequestOutcome};
 use super::tag_array::{line_of, tag_entry, DIRTY, PREFETCHED, WRITABLE};
 
 impl CacheHierarchy {

@@ -1,6 +1,8 @@
 //! How branches, caches and nodes are connected.
-use super::directory::DEPTH;
 use super::simulated_machine::SimulatedMachine;
+
+/// Levels at most.
+pub const DEPTH: usize = 6;
 
 pub struct CacheTree {
     pub depth: usize,

@@ -13,7 +13,8 @@
 //! outside the caches below it; so a domain does not ask the home what it may do with its own
 //! lines. MESI writes back to the shared cache if reader and owner have one in common, else to
 //! memory.
-use super::hierarchy::{CacheHierarchy, LineRequest, RequestOutcome};
+use super::hierarchy::CacheHierarchy;
+use super::line_request::{LineRequest, RequestOutcome};
 use super::tag_array::{DIRTY, PREFETCHED, WRITABLE};
 
 /// What was found in another branch's caches.

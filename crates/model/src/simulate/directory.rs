@@ -11,19 +11,14 @@
 //! nor among those that hold it read-only does not have it. Caches evict clean lines silently, so
 //! an owner may turn out not to hold the line.
 use super::cache_tree::CacheTree;
-use super::sharer_sets::PackedSharerSets;
+use super::sharer_sets::{PackedSharerSets, GROWTH_FACTOR, INITIAL_LINES};
 use super::simulated_machine::SimulatedMachine;
 use hither_table::{prefetch, ZeroedMapping};
 
-/// Levels at most.
-pub const DEPTH: usize = 6;
 /// Branches and levels at most of machines whose lines need no more than [`DirectoryEntry`].
 const MAX_ENTRY_BITS: usize = u32::BITS as usize;
 const MAX_ENTRY_LEVELS: usize = 4;
-/// Lines for which there is room at first, how much more each time that there is none, and lines
-/// that are copied together then. Room that is not used costs no memory.
-pub const INITIAL_LINES: usize = 1 << 16;
-pub const GROWTH_FACTOR: usize = 8;
+/// Lines that are copied together when there is no room for more.
 const BLOCK: usize = 64;
 
 /// The state of a line, which fits in one cache line of the host: the branches that fetched it

@@ -3,12 +3,13 @@
 //! A request goes up its branch, then through the shared caches of its domain, then to the home of
 //! its line, whose directory sends it on to the owner or to memory (`coherence.rs`). The line is
 //! then put into all caches on the way back (`cache_fill.rs`).
-use super::cache_tree::CacheTree;
+use super::cache_tree::{CacheTree, DEPTH};
 use super::counts::{ActivityCounts, LevelCounts, MissKind, NodeCounts};
-use super::directory::{Directory, DEPTH};
+use super::directory::Directory;
 use super::dram::MemorySystem;
 use super::frame_table::FrameTable;
 use super::interconnect::Interconnect;
+use super::line_request::{LineRequest, RequestOutcome};
 use super::outstanding_misses::OutstandingMisses;
 use super::prefetcher::LevelPrefetchers;
 use super::simulated_machine::{CoherenceProtocol, SimulatedMachine};
@@ -23,30 +24,6 @@ pub struct HierarchyCounts {
     pub transfers_between: u64,
     pub link_bytes: Vec<u64>,
     pub nodes: Vec<NodeCounts>,
-}
-
-/// A request of a branch for a line.
-#[derive(Clone, Copy)]
-pub struct LineRequest {
-    pub branch: usize,
-    pub line: u32,
-    pub write: bool,
-    /// The level that asks, 0 for a core's access: levels below it do not get the line.
-    pub first: usize,
-    /// A prefetcher asks, not a core.
-    pub ahead: bool,
-    /// When it leaves the core.
-    pub now: f64,
-    /// Where its sets begin, for the levels that were searched.
-    pub sets: [usize; DEPTH],
-}
-
-/// How a request was served: when, and the flags that the line gets in the caches on its way that
-/// did not have it: the last level's, and those below.
-pub struct RequestOutcome {
-    pub done: f64,
-    pub below: u32,
-    pub last: u32,
 }
 
 pub struct CacheHierarchy {

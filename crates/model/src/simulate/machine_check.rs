@@ -1,5 +1,5 @@
 //! Whether a machine can be simulated.
-use super::directory::DEPTH;
+use super::cache_tree::DEPTH;
 use super::simulated_machine::{CacheLevelParameters, ReplacementPolicy, SimulatedMachine};
 use super::SimulationError;
 

@@ -22,6 +22,7 @@ mod frame_table;
 mod hierarchy;
 mod instruction_window;
 mod interconnect;
+mod line_request;
 mod machine_check;
 pub mod machine_file;
 mod outstanding_misses;

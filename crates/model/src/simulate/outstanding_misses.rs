@@ -6,7 +6,7 @@
 //! place of these tables replaces an older one.
 use super::cache_tree::CacheTree;
 use super::counts::MissKind;
-use super::hierarchy::LineRequest;
+use super::line_request::LineRequest;
 use super::simulated_machine::SimulatedMachine;
 
 /// Lines of a branch.

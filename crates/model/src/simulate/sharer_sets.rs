@@ -1,11 +1,14 @@
 //! The directory's state of lines on machines of any size: as many bits for each line as the
 //! machine has caches, packed. The functions are described at those of the same names in
 //! [`super::directory::Directory`].
-use super::cache_tree::CacheTree;
-use super::directory::{DEPTH, GROWTH_FACTOR, INITIAL_LINES};
+use super::cache_tree::{CacheTree, DEPTH};
 use hither_table::{prefetch, ZeroedMapping};
 
 const WORD: usize = u64::BITS as usize;
+/// Lines for which there is room at first, and how much more each time that there is none. Room that
+/// is not used costs no memory.
+pub const INITIAL_LINES: usize = 1 << 16;
+pub const GROWTH_FACTOR: usize = 8;
 /// Bits of an owner: see [`super::directory::Directory::owner`].
 const OWNER: usize = 16;
 /// Words that are copied together when more room is needed.

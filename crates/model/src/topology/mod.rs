@@ -4,6 +4,7 @@
 mod cpu_kinds;
 mod machine_fingerprint;
 mod numa_nodes;
+mod object_index;
 mod outline;
 mod pu_list;
 mod selection;

@@ -3,7 +3,7 @@
 //! A unit's home is the nearest node with memory. Nodes that hold none (sockets without
 //! memory) and nodes attached to the whole machine (CXL memory) are homes only where there is
 //! nothing nearer.
-use super::topology_tree::{logical_index, u32_or_max};
+use super::object_index::{logical_index, u32_or_max};
 use super::{NumaNode, Topology};
 use hither_profile::NodeIx;
 use hwlocality::object::attributes::ObjectAttributes;

@@ -1,6 +1,7 @@
 //! A machine as people draw it: packages, nodes, caches and cores with their numbers and
 //! sizes, only as far as they lead to units that may be used.
-use super::topology_tree::{has_usable_pu, logical_index, u32_or_max};
+use super::object_index::{logical_index, u32_or_max};
+use super::topology_tree::has_usable_pu;
 use super::{SelectedMachine, TopologyTree};
 use hwlocality::object::attributes::ObjectAttributes;
 use hwlocality::object::types::ObjectType;

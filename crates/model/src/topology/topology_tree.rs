@@ -9,6 +9,7 @@
 //!
 //! A level whose vertex has one child is collapsed into it (kMAF 3.3): the vertex that stays
 //! carries both levels.
+use super::object_index::{logical_index, u32_or_max};
 use super::{numa_nodes, Topology};
 use hither_profile::{NodeIx, PuIx};
 use hwlocality::object::types::ObjectType;
@@ -114,16 +115,6 @@ fn level_of(object: &TopologyObject) -> Option<TopologyLevel> {
         ObjectType::PU => TopologyLevel::Pu,
         _ => return None,
     })
-}
-
-pub(super) fn logical_index(object: &TopologyObject) -> u32 {
-    u32::try_from(object.logical_index()).unwrap_or(u32::MAX)
-}
-
-pub(super) fn u32_or_max(index: Option<usize>) -> u32 {
-    index
-        .and_then(|i| u32::try_from(i).ok())
-        .unwrap_or(u32::MAX)
 }
 
 /// What growing a tree needs to know.

@@ -3,7 +3,7 @@ use super::columns::TableRow;
 use super::encode::encode_table;
 use super::profile_json::{ProfileJson, TableInfo};
 use super::staging::StagingFolder;
-use super::write::{visit_tables, TableVisitor, JSON_RESERVE};
+use super::visit_tables::{visit_tables, TableVisitor, JSON_RESERVE};
 use crate::bursts::{BurstTrace, BURSTS_FILE as BURSTS};
 use crate::meta::BurstInfo;
 use crate::Profile;

@@ -17,6 +17,7 @@ mod error;
 mod profile_json;
 mod read;
 mod staging;
+mod visit_tables;
 mod write;
 
 pub use error::ProfileError;

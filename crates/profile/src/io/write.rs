@@ -11,6 +11,7 @@ use super::encode::encode_table;
 use super::error::ProfileError;
 use super::profile_json::{ProfileJson, TableInfo, PROFILE_JSON};
 use super::staging::StagingFolder;
+use super::visit_tables::{visit_tables, TableVisitor, JSON_RESERVE};
 use crate::bursts::{BurstWriter, BURSTS_FILE as BURSTS};
 use crate::meta::FORMAT_VERSION;
 use crate::Profile;
@@ -18,9 +19,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
-
-/// Room in `profile.json` for the sentences about tables that did not fit.
-pub(super) const JSON_RESERVE: usize = 4096;
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,33 +91,6 @@ fn write_tables(
     visit_tables(profile, &mut folder);
     let room = folder.room;
     Ok((folder.finish()?, room))
-}
-
-/// What is done with each table.
-pub(super) trait TableVisitor {
-    fn add<T: TableRow>(&mut self, rows: &[T]);
-}
-
-/// In the order of their worth.
-pub(super) fn visit_tables(profile: &Profile, folder: &mut impl TableVisitor) {
-    folder.add(&profile.threads);
-    folder.add(&profile.slices);
-    folder.add(&profile.comm);
-    folder.add(&profile.regions);
-    folder.add(&profile.objects);
-    folder.add(&profile.sites);
-    folder.add(&profile.first_touch_lines);
-    folder.add(&profile.allocation_paths);
-    folder.add(&profile.first_touch);
-    folder.add(&profile.pages);
-    folder.add(&profile.object_ranges);
-    folder.add(&profile.members);
-    folder.add(&profile.lines);
-    folder.add(&profile.source_text);
-    if profile.meta.online.is_some() {
-        folder.add(&profile.thread_moves);
-        folder.add(&profile.page_moves);
-    }
 }
 
 /// A folder being filled.

@@ -12,7 +12,7 @@ use hither_model::metrics::placement_accuracy::{
     accuracy_of, PageMigrationTimeline, PlacementAccuracy,
 };
 use hither_model::metrics::structures::StructureMetrics;
-use hither_model::metrics::verdict::{h_min, A_MIN};
+use hither_model::metrics::thresholds::{h_min, A_MIN};
 use hither_model::metrics::{MetricsReport, PageSize};
 use hither_profile::{Object, ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};
 use std::collections::HashMap;

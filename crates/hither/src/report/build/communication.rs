@@ -1,11 +1,12 @@
 //! The communication panel: the matrix of the run and of each step of it, over time.
 use super::cluster_order::cluster_threads;
-use super::{nanos_to_seconds, round_to_digits};
+use super::round_to_digits;
 use crate::report::page::{
     CommunicationFigures, CommunicationPanel, CommunicationTimeline, PackedGrid, ReportPhase,
     ThreadOrder, ThreadOrderKind,
 };
 use crate::report::sparse_table::SparseTable;
+use hither_model::units::nanos_to_seconds;
 use hither_profile::{Profile, Slice, Thread};
 use std::ops::Range;
 

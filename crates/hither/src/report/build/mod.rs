@@ -23,7 +23,3 @@ fn round_to_digits(value: f64) -> f64 {
         value
     }
 }
-
-fn nanos_to_seconds(nanos: u64) -> f64 {
-    nanos as f64 / 1e9
-}

@@ -6,7 +6,7 @@ mod html;
 mod pack;
 mod sample;
 
-use super::page::PackedGrid;
+use super::packed_grid::PackedGrid;
 use base64::{engine::general_purpose::STANDARD, Engine};
 
 /// What the browser makes of a grid: (column, row, count), and the widths of its columns.

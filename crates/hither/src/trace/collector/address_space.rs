@@ -2,36 +2,11 @@
 //! with the generation in which it appeared. What was unmapped is remembered for pages
 //! that are identified only afterwards.
 use super::ended_intervals::EndedIntervals;
+use super::region_interval::RegionInterval;
 use std::collections::BTreeMap;
 
 /// A page named for the profile: (region, page number in it).
 pub type PageName = (u32, u32);
-
-/// Pages [start, end) of the address space that lie at `offset` of a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RegionInterval {
-    pub start: u64,
-    pub end: u64,
-    pub region: u32,
-    /// Pages from the region's start.
-    pub offset: u64,
-    pub generation: u32,
-}
-
-impl RegionInterval {
-    pub fn pages(&self) -> u64 {
-        self.end - self.start
-    }
-
-    fn subinterval(&self, start: u64, end: u64) -> RegionInterval {
-        RegionInterval {
-            start,
-            end,
-            offset: self.offset.saturating_add(start - self.start),
-            ..*self
-        }
-    }
-}
 
 #[derive(Clone, Default)]
 pub struct AddressSpaceHistory {

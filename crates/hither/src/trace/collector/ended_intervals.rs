@@ -4,7 +4,7 @@
 //! lies in the aligned blocks of 2^level pages that make it up, two a level at most. One that
 //! holds a page is in the block around the page of some level, and the intervals of a block
 //! existed one after the other: a binary search in each finds which of them did at a time.
-use super::address_space::RegionInterval;
+use super::region_interval::RegionInterval;
 use std::collections::HashMap;
 
 /// Blocks are at most the whole address space.

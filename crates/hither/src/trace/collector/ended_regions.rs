@@ -1,6 +1,5 @@
 //! Mappings that have ended, whose regions others take: a program that maps the same again and
 //! again would have regions, and pages in them, without end.
-use super::regions::KnownRegion;
 use hither_profile::ThreadIx;
 use std::collections::{HashMap, VecDeque};
 
@@ -15,16 +14,6 @@ pub struct MappingKind {
     pub process: u32,
     pub thread: Option<ThreadIx>,
     pub size: u64,
-}
-
-impl MappingKind {
-    pub fn of(known: &KnownRegion) -> MappingKind {
-        MappingKind {
-            process: known.process,
-            thread: known.region.thread,
-            size: known.region.size,
-        }
-    }
 }
 
 #[derive(Default)]

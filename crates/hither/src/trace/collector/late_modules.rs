@@ -1,5 +1,6 @@
 //! Mappings that turned out to be segments of a module after their pages had been named.
-use super::address_space::{PageName, RegionInterval};
+use super::address_space::PageName;
+use super::region_interval::RegionInterval;
 use std::collections::HashMap;
 
 /// By region: the interval, the module, and where the interval starts in it, in pages.

@@ -11,6 +11,7 @@
 mod address_space;
 mod allocation_paths;
 mod burst_recorder;
+mod clock;
 mod code_lines;
 mod comm;
 mod ended_intervals;
@@ -23,13 +24,12 @@ mod late_modules;
 mod limits;
 mod object_accesses;
 mod objects;
-mod page_reuse;
 mod pages;
 mod profile_rows;
+mod region_interval;
 mod region_names;
 mod region_threads;
 mod regions;
-mod retirement;
 mod roles;
 mod samples;
 mod sampling;
@@ -212,7 +212,7 @@ impl Collector {
                 engine.begin();
                 let mut busy = false;
                 loop {
-                    let left = engine.next_look().saturating_sub(engine::monotonic_ns());
+                    let left = engine.next_look().saturating_sub(clock::monotonic_ns());
                     let left = Duration::from_nanos(left);
                     let wait = match (busy, engine.is_recording()) {
                         (true, _) => left.min(BUSY_POLL),

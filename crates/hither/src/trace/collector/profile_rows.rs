@@ -31,7 +31,7 @@ pub fn build_profile(
     end: RunEnd,
     naming: &mut dyn Symbolizer,
 ) -> CollectedRun {
-    let scale = SamplingScale::of_run(&mut engine);
+    let scale = engine.sampling_scale();
     let mut meta = meta(&engine, &scale, end);
     let numbers = ThreadNumbers::new(&engine.target_state.threads, &engine.segment);
     engine.target_state.regions.number_threads(&numbers);

@@ -2,9 +2,10 @@
 //!
 //! A page is named by (region, page number in it). A forked child shares its parent's
 //! intervals; a private region becomes the child's own when the child is seen to use it.
-use super::address_space::{AddressSpaceHistory, RegionInterval};
+use super::address_space::AddressSpaceHistory;
 use super::ended_regions::{EndedRegions, MappingKind};
 use super::late_modules::LateModules;
+use super::region_interval::RegionInterval;
 use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::wire;
 use std::collections::HashMap;
@@ -23,6 +24,16 @@ pub struct KnownRegion {
     pub has_blocks: bool,
     /// Pages of it that its process has mapped.
     mapped: u64,
+}
+
+impl KnownRegion {
+    fn kind(&self) -> MappingKind {
+        MappingKind {
+            process: self.process,
+            thread: self.region.thread,
+            size: self.region.size,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -101,7 +112,7 @@ impl RegionMap {
             known.mapped = before.saturating_sub(piece.pages());
             let gone = known.process == process && before > 0 && known.mapped == 0;
             if gone && known.anonymous && known.region.kind == RegionKind::Mmap {
-                self.ended.add(MappingKind::of(known), piece.region);
+                self.ended.add(known.kind(), piece.region);
             }
         }
     }

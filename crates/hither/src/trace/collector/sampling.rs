@@ -4,7 +4,6 @@
 //! two, of four... until the share asked for is reached. Such a stage is a stratum: what was
 //! counted in it is multiplied by the accesses that its threads executed in it over those of
 //! them that were traced (a separate ratio estimate, Cochran 1977, 6.10).
-use super::engine::CollectorEngine;
 use hither_model::rng::Rng;
 use hither_sys::wire::ObjectCount;
 use std::collections::BTreeMap;
@@ -69,23 +68,12 @@ pub type ObjectCounts = BTreeMap<(u32, u32, u32), ObjectCount>;
 /// Everything counted from the start of the run to the start of a stage.
 #[derive(Default)]
 pub struct StageStart {
-    first: u32,
+    pub first: u32,
     /// Traced, untraced, by their instructions (a rep counts once); by the key of the thread.
-    executed: Vec<[u64; 2]>,
+    pub executed: Vec<[u64; 2]>,
     /// Reads, writes; by the key of the thread.
-    accesses: Vec<[u64; 2]>,
-    objects: ObjectCounts,
-}
-
-impl StageStart {
-    pub fn now(engine: &CollectorEngine, first: u32) -> StageStart {
-        StageStart {
-            first,
-            executed: engine.target_state.threads.executed(&engine.segment),
-            accesses: engine.page_reader.totals.clone(),
-            objects: engine.object_counts(),
-        }
-    }
+    pub accesses: Vec<[u64; 2]>,
+    pub objects: ObjectCounts,
 }
 
 fn grown(later: &[[u64; 2]], earlier: &[[u64; 2]], slot: usize) -> [u64; 2] {
@@ -104,11 +92,8 @@ pub struct SamplingScale {
 }
 
 impl SamplingScale {
-    /// The stages of a run that has ended.
-    pub fn of_run(engine: &mut CollectorEngine) -> SamplingScale {
-        let end = StageStart::now(engine, engine.slices.rows.len() as u32);
-        let sampled = engine.config.options.sample.is_some();
-        let mut starts = std::mem::take(&mut engine.stages);
+    /// Of a run that has ended, from where its stages began but for the first.
+    pub fn new(mut starts: Vec<StageStart>, end: StageStart, sampled: bool) -> SamplingScale {
         starts.insert(0, StageStart::default());
         let mut factors: Vec<Vec<f64>> = Vec::new();
         let (mut all, mut unseen) = (0.0, 0.0);

@@ -376,7 +376,7 @@ fn a_dead_process_ends_its_threads() {
     child.wait().unwrap();
     f.engine
         .threads
-        .find_dead_processes(&f.engine.segment, engine::monotonic_ns());
+        .find_dead_processes(&f.engine.segment, clock::monotonic_ns());
     f.engine.end_slice();
     f.engine.end_slice();
     let p = f.finish(&mut NoNames);

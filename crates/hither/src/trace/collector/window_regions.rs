@@ -1,7 +1,8 @@
 //! Which memory lay where while a window was recorded, kept until the regions have their
 //! numbers.
-use super::address_space::{AddressSpaceHistory, RegionInterval};
+use super::address_space::AddressSpaceHistory;
 use super::late_modules::RegionSpan;
+use super::region_interval::RegionInterval;
 use super::regions::RegionMap;
 use hither_profile::bursts::NamedPages;
 use hither_profile::{PageNo, ProcessIx, RegionIx, RegionKind};

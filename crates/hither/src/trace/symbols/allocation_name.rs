@@ -6,7 +6,7 @@
 //! caller: `A = matrix_new(n)` makes the blocks `A` and `A[0]`, not `p` and `p[0]`.
 use super::dwarf::DebugInfo;
 use super::line_table::{catch_panic, InlineFrame};
-use super::source::{parse_lvalue, AllocationReceiver, Lvalue};
+use super::lvalue::{parse_lvalue, AllocationReceiver, Lvalue};
 use super::{frame_filter, scope, ProgramSymbols};
 use crate::trace::symbolizer::AllocationName;
 use hither_profile::Object;

@@ -3,7 +3,7 @@
 use super::allocation_name::ProgramFrame;
 use super::demangle::unqualified;
 use super::line_table::catch_panic;
-use super::source::{parse_lvalue, AllocationReceiver, Lvalue};
+use super::lvalue::{parse_lvalue, AllocationReceiver, Lvalue};
 use super::{scope, ProgramSymbols};
 
 impl ProgramSymbols {

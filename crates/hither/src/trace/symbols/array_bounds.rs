@@ -1,5 +1,6 @@
 //! Dimensions of arrays. Fortran counts from 1 where it does not say.
-use super::dwarf::{for_each_child, DebugInfo, DieRef, DwarfReader};
+use super::attrs::DwarfReader;
+use super::dwarf::{for_each_child, DebugInfo, DieRef};
 use gimli::AttributeValue as Value;
 
 const MAX_DIMENSIONS: usize = 15;

@@ -1,6 +1,7 @@
 //! The attributes of a DWARF entry that this folder uses, picked into a struct.
-use super::dwarf::DwarfReader;
 use gimli::AttributeValue as Value;
+
+pub type DwarfReader = gimli::EndianArcSlice<gimli::RunTimeEndian>;
 
 /// Attributes of one entry; `None` where it has none.
 #[derive(Clone, Default)]

@@ -1,13 +1,12 @@
 //! DWARF as the rest of this folder reads it: units by number, entries by
 //! (unit, offset), attributes picked into a struct. Nothing is parsed before it is asked.
-use super::attrs::DieAttrs;
+use super::attrs::{DieAttrs, DwarfReader};
 use super::elf::ElfImage;
 use gimli::{AttributeValue as Value, Operation, Reader};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub type DwarfReader = gimli::EndianArcSlice<gimli::RunTimeEndian>;
 pub type DwarfUnit = gimli::Unit<DwarfReader>;
 pub type DieOffset = gimli::UnitOffset<usize>;
 

@@ -1,6 +1,7 @@
 //! Instruction -> source line, by addr2line, inlined calls included.
+use super::attrs::DwarfReader;
 use super::demangle::{demangle, short_arguments, truncate_utf8};
-use super::dwarf::{DebugInfo, DwarfReader};
+use super::dwarf::DebugInfo;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};

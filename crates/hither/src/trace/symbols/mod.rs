@@ -19,6 +19,7 @@ mod fortran_common;
 mod frame_filter;
 mod functions;
 mod line_table;
+mod lvalue;
 mod scope;
 mod source;
 mod source_fortran;

@@ -2,7 +2,7 @@
 //! parameters, then members of `this`, then the unit's globals.
 use super::attrs::DieAttrs;
 use super::dwarf::{for_each_child, DebugInfo, DieRef};
-use super::source::{Lvalue, LvalueStep};
+use super::lvalue::{Lvalue, LvalueStep};
 use super::type_text::{strip_typedefs, type_text};
 
 const MAX_BASES: u32 = 8;

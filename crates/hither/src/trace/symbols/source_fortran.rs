@@ -1,5 +1,5 @@
 //! `allocate(a(n), b%c(n,m), stat=e)`, or an array that an assignment allocates.
-use super::source::{matching_close, parse_lvalue, split_top, AllocationReceiver, Lvalue};
+use super::lvalue::{matching_close, parse_lvalue, split_top, AllocationReceiver, Lvalue};
 
 const BACK: usize = 3;
 const AHEAD: usize = 16;

@@ -4,7 +4,7 @@
 //! or an assignment receives its value, an object grows by its method, `posix_memalign(&p)`
 //! fills p. The trees are of a parser that goes on behind what it does not understand, such as
 //! macros.
-use super::source::{trailing_lvalue, AllocationReceiver, Lvalue};
+use super::lvalue::{trailing_lvalue, AllocationReceiver, Lvalue};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use tree_sitter::{Language, Node, ParseOptions, ParseState, Parser, Point, Tree};

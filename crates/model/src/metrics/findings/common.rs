@@ -1,7 +1,6 @@
 //! What several finders need.
 use super::FindingContext;
 use crate::metrics::exclusivity::accesses_per_node;
-use crate::metrics::memory_traffic::share_of_traffic;
 use crate::metrics::structures::StructureMetrics;
 use hither_profile::{
     working_threads, Finding, FindingKind, FindingLine, FindingPicture, ObjectIx, ObjectKind,
@@ -56,7 +55,7 @@ pub fn unit(case: &FindingContext) -> TrafficUnit {
 
 /// A structure's share of the memory traffic of the run.
 pub fn traffic_share(case: &FindingContext, structure: &StructureMetrics) -> f64 {
-    share_of_traffic(unit(case), structure)
+    structure.traffic_share(unit(case))
 }
 
 /// Memory traffic of pages by the node that it comes from, page by page.
@@ -270,4 +269,16 @@ pub fn format_percent(share: f64) -> String {
 pub fn fits_in_caches(case: &FindingContext) -> bool {
     let report = &case.analysis.report;
     report.setup.cache_bytes > 0 && report.run.footprint <= report.setup.cache_bytes
+}
+
+/// The name of a structure.
+pub fn name_of(case: &FindingContext, object: ObjectIx) -> String {
+    let structures = &case.analysis.report.structures;
+    match structures.iter().find(|s| s.object == object) {
+        Some(structure) => structure_label(structure),
+        None => {
+            let object = &case.profile.objects[object.at()];
+            object.name.chars().take(60).collect()
+        }
+    }
 }

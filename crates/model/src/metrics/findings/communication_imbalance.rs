@@ -13,7 +13,7 @@
 //! in between. Severity: the share of CommV that is above the mean.
 use super::common::{communication_share, format_percent};
 use super::FindingContext;
-use crate::metrics::verdict::{h_min, A_MIN};
+use crate::metrics::thresholds::{h_min, A_MIN};
 use hither_profile::{Finding, FindingKind, FindingPicture, SliceIx, SuggestedFix, TrafficUnit};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -13,7 +13,7 @@ use super::fix_snippets::{interleave_fix, uses_openmp};
 use super::shared_by_all::split_schedule;
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
-use crate::metrics::verdict::E_HIGH;
+use crate::metrics::thresholds::E_HIGH;
 use crate::units::show_bytes;
 use hither_profile::{Finding, FindingKind, SuggestedFix, ThreadIx, PAGE_SIZE};
 

@@ -16,7 +16,7 @@ use super::fix_snippets::{
 };
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
-use crate::metrics::verdict::{ACC_RIGHT, E_HIGH};
+use crate::metrics::thresholds::{ACC_RIGHT, E_HIGH};
 use hither_profile::{Finding, FindingKind, SuggestedFix, ThreadIx};
 use std::collections::HashMap;
 

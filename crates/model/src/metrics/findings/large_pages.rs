@@ -7,7 +7,7 @@ use super::common::{
 };
 use super::fix_snippets::{describe_allocation, variable_name};
 use super::FindingContext;
-use crate::metrics::page_access::{PageId, PageSize};
+use crate::metrics::page_id::{PageId, PageSize};
 use crate::metrics::structures::StructureMetrics;
 use hither_profile::{Finding, FindingKind, SuggestedFix, PAGE_SIZE};
 use std::collections::HashMap;

@@ -7,6 +7,7 @@ mod common;
 mod communication_imbalance;
 mod concentrated;
 mod false_sharing;
+mod falsely_shared;
 mod first_touch;
 mod fits_in_caches;
 mod fix_snippets;

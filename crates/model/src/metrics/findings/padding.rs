@@ -1,6 +1,7 @@
 //! What to write so that data of different threads no longer lies in the same line, in the
 //! language that declares it.
-use super::false_sharing::{name_of, FalseSharingSite, FalselySharedLine};
+use super::common::name_of;
+use super::falsely_shared::{FalseSharingSite, FalselySharedLine};
 use super::FindingContext;
 use hither_profile::{Object, ObjectKind, ObjectMember, ObjectRange, SuggestedFix};
 

@@ -9,7 +9,7 @@ use super::common::{
 use super::fix_snippets::{describe_allocation, is_fortran, variable_name};
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
-use crate::metrics::verdict::E_HIGH;
+use crate::metrics::thresholds::E_HIGH;
 use crate::units::show_bytes;
 use hither_profile::{Finding, FindingKind, SuggestedFix, PAGE_SIZE};
 

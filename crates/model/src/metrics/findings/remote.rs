@@ -15,7 +15,7 @@ use super::common::{
 };
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
-use crate::metrics::verdict::{ACC_RIGHT, MIN_LOCAL_GAIN};
+use crate::metrics::thresholds::{ACC_RIGHT, MIN_LOCAL_GAIN};
 use hither_profile::{Finding, FindingKind, FindingPicture, NodeIx, SuggestedFix};
 
 /// Pairs of nodes and structures named.

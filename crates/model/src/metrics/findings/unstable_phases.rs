@@ -22,7 +22,7 @@
 use super::common::{communication_share, format_percent};
 use super::FindingContext;
 use crate::metrics::phase_detection::WINDOW;
-use crate::metrics::verdict::{h_min, A_MIN};
+use crate::metrics::thresholds::{h_min, A_MIN};
 use hither_profile::{
     Finding, FindingKind, FindingPicture, PairComm, Slice, SuggestedFix, TrafficUnit,
 };

@@ -1,7 +1,8 @@
 use super::{nodes, table};
 use crate::metrics::exclusivity::exclusivity;
 use crate::metrics::node_assignment::{assign_threads_to_nodes, ExclusivityGoal};
-use crate::metrics::page_access::{PageAccessTable, PageSize};
+use crate::metrics::page_access::PageAccessTable;
+use crate::metrics::page_id::PageSize;
 use hither_profile::*;
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 use super::close;
 use crate::metrics::communication::CommunicationMetrics;
-use crate::metrics::evidence::{doubt, repeatability, Doubt};
-use crate::metrics::verdict::{mapping_verdict, SharingEvidence, VerdictInput};
+use crate::metrics::evidence::{doubt, repeatability, Doubt, SharingEvidence};
+use crate::metrics::verdict::{mapping_verdict, VerdictInput};
 use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
 use hither_profile::*;
 

@@ -1,5 +1,5 @@
 //! Where threads run and pages lie.
-use crate::metrics::page_access::PageId;
+use crate::metrics::page_id::PageId;
 use crate::metrics::residence::{NodeResidence, NodeTraffic};
 use crate::metrics::{MetricsSetup, PageSize, ProfileAnalysis};
 use hither_profile::*;

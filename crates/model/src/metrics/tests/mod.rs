@@ -8,7 +8,8 @@ mod page_use;
 mod phases;
 mod report;
 
-use super::page_access::{PageAccessTable, PageSize};
+use super::page_access::PageAccessTable;
+use super::page_id::PageSize;
 use hither_profile::{NodeIx, PageNo, PageUse, RegionIx, SliceIx, ThreadIx};
 
 /// Pages of one region from rows of accesses per thread: `rows[page][thread]`.

@@ -1,6 +1,7 @@
 use super::{close, nodes, table, uses};
 use crate::metrics::exclusivity::{exclusivity, page_exclusivity};
-use crate::metrics::page_access::{first_toucher_of_pages, PageAccessTable, PageId, PageSize};
+use crate::metrics::page_access::{first_toucher_of_pages, PageAccessTable};
+use crate::metrics::page_id::{PageId, PageSize};
 use crate::metrics::placement_accuracy::{accuracy_of, page_migrations};
 use hither_profile::*;
 use proptest::prelude::*;

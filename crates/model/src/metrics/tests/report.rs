@@ -1,6 +1,8 @@
 use crate::metrics::communication::CommunicationMetrics;
-use crate::metrics::metrics_report::{PageTraffic, TrafficAccuracy};
-use crate::metrics::verdict::{h_min, mapping_verdict, SharingEvidence, VerdictInput};
+use crate::metrics::evidence::SharingEvidence;
+use crate::metrics::memory_traffic::{PageTraffic, TrafficAccuracy};
+use crate::metrics::thresholds::h_min;
+use crate::metrics::verdict::{mapping_verdict, VerdictInput};
 use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
 use hither_profile::*;
 

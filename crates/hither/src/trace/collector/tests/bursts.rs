@@ -1,5 +1,5 @@
 //! What threads recorded, from the segment to the file.
-use super::super::engine::monotonic_ns;
+use super::super::clock::monotonic_ns;
 use super::fake::{Fake, MIB};
 use super::NoNames;
 use hither_profile::bursts::{BurstTrace, BurstWriter, NamedPages, MAX_PLACES};

@@ -1,5 +1,6 @@
 //! What the tracer does to the segment, done by hand.
-use super::super::engine::{monotonic_ns, CollectorEngine};
+use super::super::clock::monotonic_ns;
+use super::super::engine::CollectorEngine;
 use super::super::{profile_rows, CollectedRun, Collector, CollectorConfig};
 use crate::trace::symbolizer::Symbolizer;
 use hither_profile::{Profile, RunEnd, TraceOptions};

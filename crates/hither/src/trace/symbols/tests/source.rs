@@ -1,4 +1,4 @@
-use crate::trace::symbols::source::{parse_lvalue, AllocationReceiver, LvalueStep};
+use crate::trace::symbols::lvalue::{parse_lvalue, AllocationReceiver, LvalueStep};
 use crate::trace::symbols::source_fortran;
 use crate::trace::symbols::source_tree::{Grammar, SourceTree};
 

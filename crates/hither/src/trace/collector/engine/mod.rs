@@ -4,14 +4,16 @@
 //! both line caches have been swapped by then. Communication rows exist twice, by the
 //! parity of the epoch, so that slice s can be read while s + 1 fills the other; it is
 //! read just before the epoch moves on to s + 2, which fills the first again.
+mod page_reuse;
+mod retirement;
+
 use super::burst_recorder::BurstRecorder;
+use super::clock::{clock_ns, monotonic_ns};
 use super::comm::{pair_of, CommReader};
 use super::events::TargetState;
-use super::page_reuse::PageReuse;
 use super::pages::PageReader;
-use super::retirement::SlotRetirement;
 use super::samples::SampleTally;
-use super::sampling::{ObjectCounts, SamplingSchedule, StageStart};
+use super::sampling::{ObjectCounts, SamplingScale, SamplingSchedule, StageStart};
 use super::shared_lines::SharedLines;
 use super::slice_timer::SliceTimer;
 use super::slices::SliceRows;
@@ -22,7 +24,9 @@ use hither_profile::bursts::BurstWriter;
 use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::Slice;
 use hither_sys::{wire, Segment};
-use nix::time::{clock_gettime, ClockId};
+use nix::time::ClockId;
+use page_reuse::PageReuse;
+use retirement::SlotRetirement;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +72,7 @@ pub struct CollectorEngine {
     pub retirement: SlotRetirement,
     schedule: SamplingSchedule,
     /// Where the stages of sampling began, but for the first.
-    pub stages: Vec<StageStart>,
+    stages: Vec<StageStart>,
     /// The slice that runs now: number, start, whether traced.
     current: u32,
     /// Traced slices that began before the latest; and the last two of them. The epoch
@@ -89,17 +93,6 @@ pub struct CollectorEngine {
     kept_up: u64,
     /// The epoch in which a thread was found stuck and marked.
     pub marked: HashMap<u32, u32>,
-}
-
-pub fn clock_ns(id: ClockId) -> u64 {
-    // These clocks cannot fail on Linux.
-    clock_gettime(id).map_or(0, |t| {
-        t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
-    })
-}
-
-pub fn monotonic_ns() -> u64 {
-    clock_ns(ClockId::CLOCK_MONOTONIC)
 }
 
 fn epoch_of(slice: u32) -> u32 {
@@ -242,13 +235,30 @@ impl CollectorEngine {
         self.drain_samples();
         if self.schedule.begins_stage(self.current) {
             self.read_pages(closing.saturating_sub(1));
-            self.stages.push(StageStart::now(self, self.current));
+            self.stages.push(self.counted_until(self.current));
         } else {
             self.page_pass(closing);
         }
         self.reuse_pages();
         self.record_bursts_of_slice();
         self.retire_slots(closing);
+    }
+
+    /// Everything counted before a slice.
+    fn counted_until(&self, first: u32) -> StageStart {
+        StageStart {
+            first,
+            executed: self.target_state.threads.executed(&self.segment),
+            accesses: self.page_reader.totals.clone(),
+            objects: self.object_counts(),
+        }
+    }
+
+    /// What sampling left out of the run, which has ended.
+    pub fn sampling_scale(&mut self) -> SamplingScale {
+        let starts = std::mem::take(&mut self.stages);
+        let end = self.counted_until(self.slices.rows.len() as u32);
+        SamplingScale::new(starts, end, self.config.options.sample.is_some())
     }
 
     /// Begins a traced slice. Reads the rows of the last but one, which is complete now,

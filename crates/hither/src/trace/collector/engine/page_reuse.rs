@@ -6,9 +6,9 @@
 //! own when it is in a later slice, and those of other threads are looked through. Then the counts of
 //! the groups are read, and kept by the name of each page. To have fewer caches to look through, it
 //! waits for later slices, unless as many pages have ended meanwhile.
-use super::engine::CollectorEngine;
-use super::pages::{page_and_thread, page_thread_key};
-use super::unflushed::{arena_owners, for_each_unflushed};
+use super::CollectorEngine;
+use crate::trace::collector::pages::{page_and_thread, page_thread_key};
+use crate::trace::collector::unflushed::{arena_owners, for_each_unflushed};
 use hither_sys::{wire, Segment};
 use std::collections::HashSet;
 
@@ -60,7 +60,7 @@ impl PageReuse {
 
 impl CollectorEngine {
     /// Lets the target use ids again where it is time for it.
-    pub(super) fn reuse_pages(&mut self) {
+    pub fn reuse_pages(&mut self) {
         let epoch = self.epoch();
         let reuse = &mut self.page_reuse;
         let due = reuse.is_due(&self.segment);

@@ -4,9 +4,9 @@
 //! slice, and in the users of these lines. So a slot is free when no thread is any more in a slice in
 //! which its thread lived, and what they owe it has been read, which takes two more slices. A thread
 //! that sleeps is in the slice in which it fell asleep; the slots of those that lived then have to wait.
-use super::engine::CollectorEngine;
-use super::sampling::ObjectCounts;
-use super::unflushed::{
+use super::CollectorEngine;
+use crate::trace::collector::sampling::ObjectCounts;
+use crate::trace::collector::unflushed::{
     arena_owners, credit_sharers, for_each_unflushed, shared_accesses, UnflushedUses,
 };
 use hither_profile::binned::sort_and_sum;
