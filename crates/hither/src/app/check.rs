@@ -1,9 +1,9 @@
 //! Whether a profile keeps within limits, and how it compares with an older one.
 use super::assessment::{Assessment, AssessmentInput, AssessmentOptions};
 use crate::report::build::compare::{compare_profiles, sampling_error_of_difference};
-use crate::report::page::{ChangeKind, FindingChange, ProfileComparison};
+use crate::report::page::{ChangeKind, FindingChange, MetricChange, ProfileComparison};
 use anyhow::{bail, Context, Result};
-use hither_model::metrics::figures::{EXCLUSIVITY, REMOTE};
+use hither_model::metrics::figures::{EXCLUSIVITY, REMOTE, REMOTE_FETCHES};
 use hither_model::units::percent;
 use hither_profile::strip_control_characters;
 use hither_profile::FindingKind;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The limits, shares from 0 to 1.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
-    /// Most accesses to another node's memory.
+    /// Most memory traffic to another node's memory.
     pub max_remote: Option<f64>,
     /// Least E_app, threads placed best.
     pub min_exclusivity: Option<f64>,
@@ -93,10 +93,11 @@ fn check_limits(
     given: &AssessmentInput,
     judged: &Assessment,
 ) -> Result<Vec<CheckCondition>> {
-    let figure = |name: &str, option: &str| {
+    let figure = |names: &[&str], option: &str| {
         let figures = judged.figures();
-        let value = figures.into_iter().find(|f| f.name == name);
-        let value = value.and_then(|f| f.value);
+        let named = |name: &&str| figures.iter().find(|f| f.name == *name);
+        let found = names.iter().find_map(named);
+        let value = found.and_then(|f| Some((f.name.clone(), f.value?)));
         value.with_context(|| {
             format!(
                 "{} has no access to memory, so {option} says nothing; trace a run that does some work",
@@ -107,19 +108,19 @@ fn check_limits(
     let nodes = judged.analysis.report.setup.nodes;
     let mut out = Vec::new();
     if let Some(most) = options.max_remote {
-        let value = figure(REMOTE, "--max-remote")?;
+        let (name, value) = figure(&[REMOTE_FETCHES, REMOTE], "--max-remote")?;
         out.push(CheckCondition {
             option: "--max-remote",
             holds: value <= most,
             said: format!(
-                "remote accesses: {}, at most {} wanted ({nodes} nodes)",
+                "{name}: {}, at most {} wanted ({nodes} nodes)",
                 percent(value),
                 percent(most)
             ),
         });
     }
     if let Some(least) = options.min_exclusivity {
-        let value = figure(EXCLUSIVITY, "--min-exclusivity")?;
+        let (_, value) = figure(&[EXCLUSIVITY], "--min-exclusivity")?;
         out.push(CheckCondition {
             option: "--min-exclusivity",
             holds: value >= least,
@@ -168,8 +169,8 @@ fn compare_with_baseline(
     Ok(compare_profiles(before, &after, options.tolerance))
 }
 
-/// Figures by which a regression is judged.
-const TOLD_BY: [&str; 2] = [REMOTE, EXCLUSIVITY];
+/// Figures by which a regression is judged; accesses only where not both profiles have fetches.
+const TOLD_BY: [&str; 3] = [REMOTE_FETCHES, REMOTE, EXCLUSIVITY];
 
 /// Findings that make no regression; `--no` asks for them. Communication differs so much
 /// between runs of one program (`metrics/figures.rs`) that what is found of it comes and
@@ -184,9 +185,14 @@ const OF_THE_RUN: [FindingKind; 4] = [
 ];
 
 fn regressions(comparison: &ProfileComparison, tolerance: f64) -> Vec<CheckCondition> {
-    let told = comparison.metrics.iter();
-    let told = told.filter(|m| TOLD_BY.contains(&m.name.as_str()));
-    let mut out: Vec<CheckCondition> = told
+    let of_both = |m: &&MetricChange| m.before.is_some() && m.after.is_some();
+    let mut told: Vec<&MetricChange> = (comparison.metrics.iter().filter(of_both))
+        .filter(|m| TOLD_BY.contains(&m.name.as_str()))
+        .collect();
+    if told.iter().any(|m| m.name == REMOTE_FETCHES) {
+        told.retain(|m| m.name != REMOTE);
+    }
+    let mut out: Vec<CheckCondition> = (told.into_iter())
         .filter_map(|m| {
             let (before, after) = (m.before?, m.after?);
             Some(CheckCondition {

@@ -29,7 +29,8 @@ pub struct Args {
     /// Profile, as `hither trace` wrote it
     profile: PathBuf,
 
-    /// Fail when more of the accesses go to another node's memory: 10% or 0.1
+    /// Fail when more of the memory traffic (fetches, or accesses where those were not counted) goes
+    /// to another node's memory: 10% or 0.1
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     max_remote: Option<f64>,
 
@@ -45,8 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "PROFILE", requires = "fail_on_regression")]
     baseline: Option<PathBuf>,
 
-    /// Fail when remote accesses or E_app are worse than the baseline's, or a finding about a
-    /// data structure is worse or new
+    /// Fail when remote memory traffic or E_app is worse than the baseline's, or a finding about
+    /// a data structure is worse or new
     #[arg(long, requires = "baseline")]
     fail_on_regression: bool,
 

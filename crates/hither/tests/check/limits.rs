@@ -14,7 +14,7 @@ fn a_program_whose_first_thread_touches_all_fails_and_its_twin_passes() {
     let limits = ["--max-remote", "20%", "--min-exclusivity", "0.8"];
     let (status, said) = folder.check(&[&["bad.hither"], &limits[..]].concat());
     assert_eq!((status, failed(&said)), (1, 1), "{said}");
-    assert!(said.starts_with("FAIL  remote accesses: 7"), "{said}");
+    assert!(said.starts_with("FAIL  remote fetches: 7"), "{said}");
     assert!(said.contains("at most 20.0 % wanted"), "{said}");
     assert!(
         said.contains("next: hither report --text bad.hither --topology"),
@@ -39,7 +39,7 @@ fn a_program_whose_first_thread_touches_all_fails_and_its_twin_passes() {
     let than = |old| ["--baseline", old, "--fail-on-regression"];
     let (status, said) = folder.check(&[&["bad.hither"], &than("good.hither")[..]].concat());
     assert_eq!(status, 1, "{said}");
-    assert!(said.contains("FAIL  remote accesses: 7"), "{said}");
+    assert!(said.contains("FAIL  remote fetches: 7"), "{said}");
     assert!(said.contains("FAIL  new: first-touch: "), "{said}");
     assert!(said.contains("--before good.hither"), "{said}");
     let (status, said) = folder.check(&[&["good.hither"], &than("bad.hither")[..]].concat());

@@ -10,9 +10,12 @@
 //! spread is the largest seen, rounded up.
 use super::metrics_report::{MetricsReport, PageReport, ProfileAnalysis};
 use super::residence::NodeResidence;
-use hither_profile::{BetterWhen, FigureUnit, RunFigure};
+use hither_profile::{BetterWhen, FigureUnit, RunFigure, TrafficUnit};
 
-/// Names of the two figures that gates ask for.
+/// Names of the figures that gates ask for: of the first two the first that there is, since what is
+/// in a core's own cache leaves no node.
+pub const REMOTE_FETCHES: &str = "remote fetches";
+/// Share of accesses.
 pub const REMOTE: &str = "remote accesses";
 /// Name of the figure E_app (OPT eq. 6) with threads where it is highest.
 pub const EXCLUSIVITY: &str = "E_app best";
@@ -36,16 +39,27 @@ const LOAD_SPREAD: f64 = 20.0;
 /// Of phases and migrations.
 const COUNT_SPREAD: f64 = 0.5;
 
-/// Where threads run and pages lie: the share of accesses that leave their node.
+/// Where threads run and pages lie: the shares of fetches, where they were counted, and of accesses
+/// that leave their node.
 #[must_use]
-pub fn remote_accesses_figure(analysis: &ProfileAnalysis, ground: &NodeResidence) -> RunFigure {
-    let meaning = if ground.from_placement {
-        "accesses to another node's memory, threads and pages as placed"
-    } else {
-        "accesses to another node's memory, pages by first touch"
+pub fn remote_figures(analysis: &ProfileAnalysis, ground: &NodeResidence) -> Vec<RunFigure> {
+    let placed = ground.from_placement;
+    let share = |name, meaning, table| {
+        let share = ground.remote_share(table);
+        lower_is_better(name, meaning, FigureUnit::Share, SHARE_SPREAD, share)
     };
-    let share = ground.remote_share(&analysis.table);
-    lower_is_better(REMOTE, meaning, FigureUnit::Share, SHARE_SPREAD, share)
+    let fetches = match placed {
+        true => "lines fetched from another node's memory, threads and pages as placed",
+        false => "lines fetched from another node's memory, pages by first touch",
+    };
+    let accesses = match placed {
+        true => "accesses to another node's memory, threads and pages as placed",
+        false => "accesses to another node's memory, pages by first touch",
+    };
+    let counted = analysis.report.run.traffic == TrafficUnit::Fetches;
+    let fetched = counted.then(|| share(REMOTE_FETCHES, fetches, &analysis.traffic));
+    let accessed = share(REMOTE, accesses, &analysis.table);
+    fetched.into_iter().chain([accessed]).collect()
 }
 
 /// All figures of a report, in the order of `hither stat`.

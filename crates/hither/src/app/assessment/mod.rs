@@ -184,13 +184,10 @@ impl Assessment {
         }
     }
 
-    /// The share of remote accesses, then the figures of `hither stat`.
+    /// The shares of what is remote, then the figures of `hither stat`.
     #[must_use]
     pub fn figures(&self) -> Vec<RunFigure> {
-        let mut all = vec![metrics::figures::remote_accesses_figure(
-            &self.analysis,
-            &self.ground,
-        )];
+        let mut all = metrics::figures::remote_figures(&self.analysis, &self.ground);
         all.extend(metrics::figures::all_figures(&self.analysis.report));
         all
     }

@@ -1,4 +1,5 @@
 //! Where threads run and pages lie.
+use crate::metrics::figures::{remote_figures, REMOTE, REMOTE_FETCHES};
 use crate::metrics::page_id::PageId;
 use crate::metrics::residence::{NodeResidence, NodeTraffic};
 use crate::metrics::{MetricsSetup, PageSize, ProfileAnalysis};
@@ -98,6 +99,31 @@ fn check(profile: &Profile, placement: &Placement, threads: [u32; 2], pages: [[u
         assert_eq!(nodes, wanted.map(Some), "region {region}");
     }
     assert!(ground.from_placement);
+}
+
+/// What a thread reads again and again in its own cache is not fetched again.
+#[test]
+fn remote_is_what_is_fetched_where_that_was_counted() {
+    let mut profile = profile();
+    let shares = |profile: &Profile| {
+        let analysis = analysis(profile);
+        let ground = NodeResidence::from_first_touch(&analysis);
+        let figures = remote_figures(&analysis, &ground);
+        let shares = figures.into_iter().map(|f| (f.name, f.value));
+        shares.collect::<Vec<_>>()
+    };
+    assert_eq!(shares(&profile), [(REMOTE.to_owned(), Some(0.75))]);
+    profile.meta.options.cache = 1 << 20;
+    for page in &mut profile.pages {
+        page.fetches = if page.thread == ThreadIx(0) {
+            9000
+        } else {
+            1000
+        };
+    }
+    let both = [(REMOTE_FETCHES, 0.25), (REMOTE, 0.75)];
+    let both = both.map(|(name, share)| (name.to_owned(), Some(share)));
+    assert_eq!(shares(&profile), both);
 }
 
 #[test]
