@@ -10,13 +10,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = folder.ok_or("give a profile that `hither trace` wrote")?;
     let profile = hither_profile::read(&folder)?;
     let matrix = profile.matrix();
-    let threads = profile.threads.len();
-    let pairs = (0..threads).flat_map(|i| (i + 1..threads).map(move |j| (i, j)));
-    let mut pairs: Vec<_> = pairs.map(|(i, j)| (matrix.get(i, j), i, j)).collect();
+    let pairs = matrix.pairs();
+    let mut pairs: Vec<_> = pairs.map(|(i, j, events)| (events, i, j)).collect();
     pairs.sort_unstable_by(|a, b| b.cmp(a));
-    for (events, i, j) in pairs.into_iter().take(20).filter(|pair| pair.0 > 0) {
+    for (events, i, j) in pairs.into_iter().take(20) {
         // Names come from the traced program: control characters would steer the terminal.
-        let name = |at: usize| hither_profile::strip_control_characters(&profile.threads[at].name);
+        let name =
+            |at: u32| hither_profile::strip_control_characters(&profile.threads[at as usize].name);
         println!("{events:>12} events  {i} {} <-> {j} {}", name(i), name(j));
     }
     Ok(())

@@ -1,11 +1,12 @@
 //! The communication matrix and the two metrics that are stored per slice.
 use std::collections::HashMap;
 
-/// Communication events between threads, symmetric, zero diagonal, dense.
+/// Communication events between threads: symmetric, zero diagonal. Most pairs of many threads never
+/// communicate, so only cells that are not zero take memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommMatrix {
-    threads: usize,
-    cells: Vec<u64>,
+    /// Of each thread its partners in order, and the events with each.
+    rows: Vec<Vec<(u32, u64)>>,
 }
 
 impl CommMatrix {
@@ -13,71 +14,109 @@ impl CommMatrix {
     #[must_use]
     pub fn new(threads: usize) -> Self {
         CommMatrix {
-            threads,
-            cells: vec![0; threads * threads],
+            rows: vec![Vec::new(); threads],
         }
     }
 
     /// Number of threads T.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.threads
+        self.rows.len()
     }
 
     /// Events between `i` and `j`.
     ///
     /// # Panics
-    /// If either is not below [`CommMatrix::threads`].
+    /// If `i` is not below [`CommMatrix::threads`].
     #[must_use]
     pub fn get(&self, i: usize, j: usize) -> u64 {
-        self.cells[i * self.threads + j]
+        let row = &self.rows[i];
+        let at = row.binary_search_by_key(&j, |cell| cell.0 as usize);
+        at.map_or(0, |at| row[at].1)
     }
 
     /// Adds events to both cells of the pair; a pair of a thread with itself is ignored.
+    ///
+    /// # Panics
+    /// If either is not below [`CommMatrix::threads`].
     pub fn add(&mut self, i: usize, j: usize, events: u64) {
-        if i != j {
-            self.cells[i * self.threads + j] += events;
-            self.cells[j * self.threads + i] += events;
+        if i != j && events > 0 {
+            self.add_to_cell(i, j, events);
+            self.add_to_cell(j, i, events);
+        }
+    }
+
+    fn add_to_cell(&mut self, i: usize, j: usize, events: u64) {
+        let row = &mut self.rows[i];
+        match row.binary_search_by_key(&j, |cell| cell.0 as usize) {
+            Ok(at) => row[at].1 += events,
+            Err(at) => row.insert(at, (j as u32, events)),
         }
     }
 
     /// The matrix of those threads alone for which `chosen` is true, in order.
     #[must_use]
     pub fn among(&self, chosen: &[bool]) -> CommMatrix {
-        let kept = (0..self.threads).filter(|&t| chosen.get(t).copied().unwrap_or(false));
-        let kept: Vec<usize> = kept.collect();
-        let rows = kept.iter().map(|&i| self.row(i));
+        let is_chosen = |t: usize| chosen.get(t).copied().unwrap_or(false);
+        let mut numbers = vec![0; self.threads()];
+        let mut kept = 0;
+        for (t, number) in numbers.iter_mut().enumerate() {
+            *number = kept;
+            kept += u32::from(is_chosen(t));
+        }
+        let row = |t: usize| {
+            let cells = self.rows[t].iter();
+            let cells = cells.filter(|&&(j, _)| is_chosen(j as usize));
+            cells
+                .map(|&(j, events)| (numbers[j as usize], events))
+                .collect()
+        };
+        let rows = (0..self.threads()).filter(|&t| is_chosen(t)).map(row);
         CommMatrix {
-            threads: kept.len(),
-            cells: rows.flat_map(|row| kept.iter().map(|&j| row[j])).collect(),
+            rows: rows.collect(),
         }
     }
 
-    /// Row `i`, T cells.
+    /// The cells of row `i` that are not zero: partners in order, and the events with each.
     #[must_use]
-    pub fn row(&self, i: usize) -> &[u64] {
-        &self.cells[i * self.threads..(i + 1) * self.threads]
+    pub fn row(&self, i: usize) -> &[(u32, u64)] {
+        &self.rows[i]
+    }
+
+    /// Events of a thread with all others.
+    #[must_use]
+    pub fn row_sum(&self, i: usize) -> u64 {
+        self.rows[i].iter().map(|cell| cell.1).sum()
+    }
+
+    /// The pairs i < j that communicate, in order, with their events.
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, u32, u64)> + '_ {
+        (0..).zip(&self.rows).flat_map(|(i, row)| {
+            let above = row.iter().filter(move |cell| cell.0 > i);
+            above.map(move |&(j, events)| (i, j, events))
+        })
     }
 
     /// Largest cell.
     #[must_use]
     pub fn max(&self) -> u64 {
-        self.cells.iter().copied().max().unwrap_or(0)
+        self.cells().max().unwrap_or(0)
     }
 
     /// Sum over pairs i < j: each event once.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.cells.iter().sum::<u64>() / 2
+        self.cells().sum::<u64>() / 2
     }
 
     /// C_A (OPT eq. 3): mean events per cell over T² cells; 0 for T = 0.
     #[must_use]
     pub fn amount(&self) -> f64 {
-        if self.threads == 0 {
+        let t = self.threads() as f64;
+        if t == 0.0 {
             return 0.0;
         }
-        self.cells.iter().map(|&c| c as f64).sum::<f64>() / (self.threads * self.threads) as f64
+        2.0 * self.total() as f64 / (t * t)
     }
 
     /// C_H (OPT eq. 1 and 2): mean over rows of the variance of the row, after scaling
@@ -88,8 +127,7 @@ impl CommMatrix {
         if max == 0 {
             return 0.0;
         }
-        let scale = 100.0 / max as f64;
-        self.mean_row_variance(scale)
+        self.mean_row_variance(100.0 / max as f64)
     }
 
     /// Unnormalised heterogeneity (kMAF eq. 1): as [`CommMatrix::heterogeneity`] without scaling.
@@ -98,22 +136,23 @@ impl CommMatrix {
         self.mean_row_variance(1.0)
     }
 
+    /// Cells that are not zero, each pair twice.
+    fn cells(&self) -> impl Iterator<Item = u64> + '_ {
+        self.rows.iter().flatten().map(|cell| cell.1)
+    }
+
     fn mean_row_variance(&self, scale: f64) -> f64 {
-        let t = self.threads as f64;
-        let mut sum = 0.0;
-        for i in 0..self.threads {
+        let t = self.threads() as f64;
+        let squares = |i: usize| {
+            let mean = self.row_sum(i) as f64 * scale / t;
             let row = self.row(i);
-            let mean = row.iter().map(|&c| c as f64 * scale).sum::<f64>() / t;
-            sum += row
-                .iter()
-                .map(|&c| (mean - c as f64 * scale).powi(2))
-                .sum::<f64>();
+            let off = row.iter().map(|&(_, c)| (mean - c as f64 * scale).powi(2));
+            off.sum::<f64>() + (t - row.len() as f64) * mean * mean
+        };
+        if t == 0.0 {
+            return 0.0;
         }
-        if self.threads == 0 {
-            0.0
-        } else {
-            sum / (t * t)
-        }
+        (0..self.threads()).map(squares).sum::<f64>() / (t * t)
     }
 }
 

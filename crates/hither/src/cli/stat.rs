@@ -80,8 +80,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn write_matrix(profile: &Path, file: &Path) -> Result<()> {
     let matrix = hither_profile::read(profile)?.by_roles().matrix();
     let row = |i: usize| {
-        let cells: Vec<String> = matrix.row(i).iter().map(u64::to_string).collect();
-        cells.join(",") + "\n"
+        let cells = (0..matrix.threads()).map(|j| matrix.get(i, j).to_string());
+        cells.collect::<Vec<_>>().join(",") + "\n"
     };
     let text: String = (0..matrix.threads()).map(row).collect();
     let written = OutputPlace::new(file).and_then(|place| place.create(text.as_bytes()));

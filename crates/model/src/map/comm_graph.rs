@@ -44,15 +44,10 @@ impl CommGraph {
         }
     }
 
-    /// The graph of a dense matrix.
+    /// The graph of a matrix.
     #[must_use]
     pub fn from_matrix(matrix: &CommMatrix) -> CommGraph {
-        let n = matrix.threads() as u32;
-        let pairs = (0..n).flat_map(|i| {
-            let row = (i + 1..n).map(move |j| (i, j));
-            row.map(|(i, j)| (i, j, matrix.get(i as usize, j as usize)))
-        });
-        CommGraph::new(n as usize, pairs)
+        CommGraph::new(matrix.threads(), matrix.pairs())
     }
 
     /// Number of threads, T.

@@ -34,10 +34,7 @@ impl UpperTriangle {
     /// The cells of a matrix that are not zero.
     #[must_use]
     pub fn from_matrix(matrix: &CommMatrix) -> Self {
-        let t = matrix.threads();
-        let pairs = (0..t).flat_map(|i| (i + 1..t).map(move |j| (i, j)));
-        let cells = pairs.map(|(i, j)| (i as u32, j as u32, matrix.get(i, j)));
-        UpperTriangle(cells.filter(|c| c.2 > 0).collect())
+        UpperTriangle(matrix.pairs().collect())
     }
 }
 
@@ -58,7 +55,7 @@ pub fn communication_metrics(
         heterogeneity_raw: matrix.raw_heterogeneity(),
         amount,
         amount_per_second: over(amount, seconds),
-        balance: percent_imbalance((0..matrix.threads()).map(|i| matrix.row(i).iter().sum())),
+        balance: percent_imbalance((0..matrix.threads()).map(|i| matrix.row_sum(i))),
         ratio: over(amount, accesses as f64),
     }
 }
@@ -90,11 +87,15 @@ pub fn pair_heterogeneity(matrix: &CommMatrix) -> f64 {
     if threads < 2 || max == 0 {
         return 0.0;
     }
-    let cells = (threads - 1) as f64;
-    let means: Vec<f64> = (0..threads)
-        .map(|i| matrix.row(i).iter().sum::<u64>() as f64 / cells)
-        .collect();
-    mean_square(matrix, |i, _, cell| cell - means[i])
+    let (cells, scale) = ((threads - 1) as f64, 100.0 / max as f64);
+    let variance = |i: usize| {
+        let mean = matrix.row_sum(i) as f64 / cells;
+        let row = matrix.row(i);
+        let off = row.iter().map(|&(_, cell)| (cell as f64 - mean).powi(2));
+        (off.sum::<f64>() + (cells - row.len() as f64) * mean * mean) / cells
+    };
+    let sum: f64 = (0..threads).map(variance).sum();
+    sum / threads as f64 * scale * scale
 }
 
 /// What heterogeneity is left where each thread shares with all alike, one more than the other: twice the
@@ -112,15 +113,19 @@ pub fn residual_heterogeneity(matrix: &CommMatrix) -> f64 {
     if matrix.threads() < 4 || matrix.max() == 0 {
         return pair_heterogeneity(matrix);
     }
+    let (threads, scale) = (matrix.threads() as f64, 100.0 / matrix.max() as f64);
     let activity = activity(matrix);
-    2.0 * mean_square(matrix, |i, j, cell| {
-        (cell - activity[i] * activity[j]).max(0.0)
-    })
+    // Each pair is in two rows.
+    let above = matrix.pairs().map(|(i, j, events)| {
+        let fitted = activity[i as usize] * activity[j as usize];
+        2.0 * (events as f64 - fitted).max(0.0).powi(2)
+    });
+    2.0 * above.sum::<f64>() / ((threads - 1.0) * threads) * scale * scale
 }
 
 /// a of [`residual_heterogeneity`].
 fn activity(matrix: &CommMatrix) -> Vec<f64> {
-    let rows = (0..matrix.threads()).map(|i| matrix.row(i).iter().sum::<u64>() as f64);
+    let rows = (0..matrix.threads()).map(|i| matrix.row_sum(i) as f64);
     let rows: Vec<f64> = rows.collect();
     let scale = rows.iter().sum::<f64>().sqrt();
     let mut a: Vec<f64> = rows.iter().map(|row| row / scale).collect();
@@ -141,19 +146,3 @@ fn activity(matrix: &CommMatrix) -> Vec<f64> {
 
 /// Enough for four digits, but where one thread has all of it.
 const FITTING_ROUNDS: usize = 200;
-
-/// Mean over rows of the mean over the cells j != i of the square of how far a cell is off, after scaling
-/// the largest cell to 100.
-fn mean_square(matrix: &CommMatrix, off: impl Fn(usize, usize, f64) -> f64) -> f64 {
-    let threads = matrix.threads();
-    let (scale, cells) = (100.0 / matrix.max() as f64, (threads - 1) as f64);
-    let mut sum = 0.0;
-    for i in 0..threads {
-        let row = matrix.row(i).iter().enumerate().filter(|&(j, _)| j != i);
-        sum += row
-            .map(|(j, &cell)| (off(i, j, cell as f64) * scale).powi(2))
-            .sum::<f64>()
-            / cells;
-    }
-    sum / threads as f64
-}
