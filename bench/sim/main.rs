@@ -130,6 +130,7 @@ fn play_window(simulation: &mut Simulation, source: &mut impl AccessSource, unit
     let setup = WindowSetup {
         units,
         home: &|_| None,
+        next_touch: false,
         group: None,
     };
     let outcome = simulation.play_window(source, &setup, true);

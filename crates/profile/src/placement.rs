@@ -312,6 +312,19 @@ impl Placement {
         self
     }
 
+    /// The same with threads left to the system, because of `why`.
+    #[must_use]
+    pub fn without_threads(mut self, why: String) -> Placement {
+        for phase in &mut self.phases {
+            phase.threads.clear();
+            phase.objective = MappingObjective::default();
+        }
+        self.objective = MappingObjective::default();
+        self.policy.threads = LEFT_TO_SYSTEM.to_owned();
+        self.why = why;
+        self
+    }
+
     /// Pages of 4 KiB that the phase places.
     #[must_use]
     pub fn pages(phase: &PlacedPhase) -> u64 {

@@ -5,9 +5,9 @@ use hither_profile::{PlacementComparison, PredictedPlacement};
 
 use super::map::input::Source;
 use super::map::options::MapOptions;
+use super::policy_pair::{self, PolicyPair, ThreadPolicyArg, JOINT_DATA, USUAL};
 use super::study::forecast;
 use super::study::options::SimOptions;
-use super::study::policy_pair::{self, PolicyPair, ThreadPolicyArg, JOINT_DATA, USUAL};
 use super::study::progress::Progress;
 use super::study::run_recording::RunRecording;
 use super::study::sim_machine::SimMachine;

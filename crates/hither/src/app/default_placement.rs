@@ -15,7 +15,7 @@ use super::map::input::MapInput;
 use super::map::machine::MapTarget;
 use super::map::options::MapOptions;
 use super::map::seats;
-use super::study::policy_pair;
+use super::policy_pair;
 use super::study::progress::Progress;
 use super::study::run_recording::RunRecording;
 

@@ -7,6 +7,7 @@
 //! default_placement  what map does where no policy is named: by a short study, or by the verdict
 //! assessment   profile, placement -> figures, findings, verdict: what report and check share
 //! check        what was found against limits or an older profile
+//! policy_pair  policies by their names, the same for every verb; published ones too
 //! run          a placement or a rule, this machine -> what to do with a program
 //! auto         policies and names for a program that is observed
 //! ```
@@ -16,6 +17,7 @@ pub mod best;
 pub mod check;
 pub mod default_placement;
 pub mod map;
+pub mod policy_pair;
 pub mod run;
 pub mod study;
 pub mod text;

@@ -76,6 +76,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     placement.why = because + &placement.why;
+    if let Some(named) = args.named_policy() {
+        placement = named.left_to_system(placement);
+    }
     finish(&placement, Some(&solution), &output, args)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -121,6 +124,7 @@ fn finish(
 ) -> Result<()> {
     let explained = solution.filter(|_| args.explain);
     let json = || render::json(placement, solution, args.explain);
+    let forced = args.named_policy().is_some();
     match output {
         PlacementOutput::Placement(path) => {
             output::write(placement, path)?;
@@ -132,21 +136,27 @@ fn finish(
             if let Some(solution) = explained {
                 text += &render_explain::render(solution, style);
             }
-            print(&(text + &render::next(placement, path)))
+            print(&(text + &render::next(placement, path, forced)))
         }
         PlacementOutput::PlacementPrinted => print(&hither_profile::placement_text(placement)?),
-        PlacementOutput::Other(path) => output::write_text(&format(placement, &args.format)?, path),
+        PlacementOutput::Other(path) => {
+            output::write_text(&format(placement, &args.format, forced)?, path)
+        }
         PlacementOutput::Print if args.json => print(&json()?),
-        PlacementOutput::Print => print(&format(placement, &args.format)?),
+        PlacementOutput::Print => print(&format(placement, &args.format, forced)?),
     }
 }
 
 /// Empty, with the reason on standard error, where there is nothing to bind.
-fn format(placement: &Placement, name: &str) -> Result<String> {
+fn format(placement: &Placement, name: &str, forced: bool) -> Result<String> {
     if placement.binds_nothing() {
         let why = strip_control_characters(&placement.why);
+        let cure = match forced {
+            true => "",
+            false => "; --force places all the same",
+        };
         print_stderr(&format!(
-            "nothing is bound, so --format {name} is empty; --force places all the same. {why}"
+            "nothing is bound, so --format {name} is empty{cure}. {why}"
         ));
         return Ok(String::new());
     }

@@ -7,6 +7,7 @@ mod machine_args;
 mod man;
 mod map;
 mod output;
+mod policy_values;
 mod printed;
 mod progress;
 mod render_compare;

@@ -145,7 +145,7 @@ fn listed(title: &str) -> Vec<String> {
 /// the work of threads.
 fn thread_policies() -> Vec<String> {
     let mut policies = listed("Threads");
-    policies.retain(|policy| policy != "best" && policy != "load-balance");
+    policies.retain(|policy| !["best", "os", "load-balance"].contains(&policy.as_str()));
     policies
 }
 

@@ -5,5 +5,6 @@ mod common;
 mod compare;
 mod given;
 mod made;
+mod names;
 mod refused;
 mod traced;

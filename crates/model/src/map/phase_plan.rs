@@ -63,16 +63,29 @@ pub struct MigrationLimits {
     pub page_move: u64,
 }
 
+impl MigrationLimits {
+    /// Those of OPT 6.2.2 and 6.3.
+    pub const OPT: MigrationLimits = MigrationLimits {
+        heterogeneity: 100.0,
+        amount: 150.0,
+        thread_interval: 1_000_000_000,
+        page_interval: 10_000_000_000,
+        thread_move: 4096,
+        page_move: 512,
+    };
+    /// kMAF maps threads every 100 ms, whatever they communicate (kMAF 3.4).
+    pub const KMAF: MigrationLimits = MigrationLimits {
+        heterogeneity: 0.0,
+        amount: 0.0,
+        thread_interval: 100_000_000,
+        page_interval: 0,
+        ..MigrationLimits::OPT
+    };
+}
+
 impl Default for MigrationLimits {
     fn default() -> Self {
-        MigrationLimits {
-            heterogeneity: 100.0,
-            amount: 150.0,
-            thread_interval: 1_000_000_000,
-            page_interval: 10_000_000_000,
-            thread_move: 4096,
-            page_move: 512,
-        }
+        MigrationLimits::OPT
     }
 }
 

@@ -38,6 +38,8 @@ pub struct FrameTable {
     nodes: u32,
     /// From 1.
     window: u32,
+    /// Homes are those of the first toucher in each window.
+    next_touch: bool,
 }
 
 impl FrameTable {
@@ -62,6 +64,7 @@ impl FrameTable {
             line_bits: machine.line.trailing_zeros(),
             nodes: machine.nodes.len() as u32,
             window: 1,
+            next_touch: false,
         }
     }
 
@@ -125,7 +128,10 @@ impl FrameTable {
         if page.asked != self.window {
             let stays = if page.asked == 0 { toucher } else { page.home };
             page.asked = self.window;
-            let home = home(number * u64::from(PAGE)).filter(|&n| n < self.nodes);
+            let home = match self.next_touch {
+                true => Some(toucher),
+                false => home(number * u64::from(PAGE)).filter(|&n| n < self.nodes),
+            };
             page.home = home.unwrap_or(stays);
         }
         self.recent[recent_slot(number)] = (number, frame);
@@ -155,8 +161,10 @@ impl FrameTable {
     }
 
     /// Homes are looked up again when pages are next touched: some are placed elsewhere now, or
-    /// other memory is mapped at their addresses. Pages for which no home is given stay.
-    pub fn refresh_homes(&mut self) {
+    /// other memory is mapped at their addresses. Pages for which no home is given stay, but with
+    /// `next_touch`: then pages move to whoever touches them next.
+    pub fn refresh_homes(&mut self, next_touch: bool) {
+        self.next_touch = next_touch;
         self.recent.fill((u64::MAX, 0));
         self.window += 1;
     }

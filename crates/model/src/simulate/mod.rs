@@ -65,6 +65,9 @@ pub struct WindowSetup<'a> {
     /// each window; `None`, or a node that the machine does not have: it stays where it is, and its
     /// home is the node of the first thread to touch it.
     pub home: &'a dyn Fn(u64) -> Option<u32>,
+    /// Pages move to the node of the first thread to touch them in each window or part, whatever
+    /// `home` says.
+    pub next_touch: bool,
     /// A group for each address, such as a data structure, numbered from 0 on: asked at misses of
     /// the first level only.
     pub group: Option<&'a dyn Fn(u64) -> u32>,
@@ -161,7 +164,7 @@ impl<'a> Simulation<'a> {
         }
         let begin = self.now;
         self.hierarchy.clear_counts(self.machine);
-        self.hierarchy.pages.refresh_homes();
+        self.hierarchy.pages.refresh_homes(setup.next_touch);
         let time = (self.timed, begin);
         let begins = |thread: u32| self.done.get(thread as usize).map_or(self.began, |at| *at);
         let replay = WindowReplay::new(

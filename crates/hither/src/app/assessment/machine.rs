@@ -106,7 +106,7 @@ fn source(name: Option<&str>) -> String {
     }
 }
 
-fn whole_machine(topology: Topology) -> Option<SelectedMachine> {
+pub fn whole_machine(topology: Topology) -> Option<SelectedMachine> {
     let tree = TopologyTree::new(&topology, |_| true)?;
     Some(SelectedMachine {
         latencies: topology.node_latencies(),

@@ -1,5 +1,6 @@
 //! What is found in a profile, without drawing it: what the page, `--text` and
 //! `hither check` have in common.
+mod by_policy;
 pub mod figures;
 mod findings;
 mod machine;
@@ -7,6 +8,7 @@ pub mod prediction;
 pub mod setup;
 mod verdict;
 
+use super::policy_pair::PolicyPair;
 use crate::report::build::compare::{ComparedStructure, ComparisonSide};
 use crate::report::build::safe_text::plain_text;
 use crate::report::page::{DeclarationSite, PageSizeFigures, ReportVerdict, StructureFigures};
@@ -21,10 +23,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// On what threads and pages are counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AssessmentOptions {
     /// The placement to count threads and pages by.
     pub placement: Option<PathBuf>,
+    /// The policy to place threads and pages by for that, without a placement.
+    pub policy: Option<PolicyPair>,
     /// NUMA nodes to count the threads on; `None` for those of the machine.
     pub nodes: Option<u16>,
     /// `None` for the machine of the placement, or the traced one.
@@ -51,6 +55,8 @@ pub struct AssessmentInput {
     pub profile: Profile,
     pub placement: Option<(PathBuf, Placement)>,
     pub machine: machine::ReportMachine,
+    /// The placement is that of a policy.
+    by_policy: bool,
     /// The machine as the user named it, to be typed again.
     named: Vec<String>,
     setup: MetricsSetup,
@@ -73,7 +79,7 @@ impl AssessmentInput {
                 let shown = shown_path(file, options.redact);
                 Some((shown, placement.by_roles(&profile.roles)))
             }
-            None => None,
+            None => by_policy::placement_by_policy(file, options, &profile)?,
         };
         let placed = placement.as_ref().map(|(file, p)| (file.as_path(), p));
         let machine = machine::machine(&profile, placed, options.topology.as_deref())?;
@@ -94,6 +100,7 @@ impl AssessmentInput {
             redacted,
             profile,
             placement,
+            by_policy: options.policy.is_some(),
             machine,
             named,
             setup,
@@ -108,7 +115,8 @@ impl AssessmentInput {
     #[must_use]
     pub fn assess(&self) -> Assessment {
         let placed = self.placement_given();
-        let file = placed.map(|p| p.0);
+        // What a policy places has no file that a command could name.
+        let file = placed.map(|p| p.0).filter(|_| !self.by_policy);
         let commands = findings::commands(&self.profile, &self.file, &self.named, file);
         let placement = placed.map(|p| p.1);
         Assessment::assess_profile(&self.profile, commands, placement, self.setup.clone())

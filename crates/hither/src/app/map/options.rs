@@ -79,7 +79,8 @@ impl CostKind {
 /// A data policy and what it was called.
 type NamedPolicy = (String, Box<dyn DataPolicy>);
 
-const FIRST_TOUCH: &str = "first-touch";
+/// Pages are left to the system.
+pub const FIRST_TOUCH: &str = "first-touch";
 
 /// The thread policy where none is asked for.
 pub fn default_policy() -> &'static str {

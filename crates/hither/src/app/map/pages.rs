@@ -1,7 +1,7 @@
 //! Pages to nodes, given where the threads are.
 use super::input::MapInput;
 use super::machine::MapTarget;
-use super::options::MapOptions;
+use super::options::{MapOptions, FIRST_TOUCH};
 use anyhow::{anyhow, bail, Result};
 use hither_model::map::data::page_groups::{
     apply_rules, group_shares, pages_of_group, suggest_decisions, GroupDecision, GroupRule,
@@ -54,15 +54,16 @@ pub fn place_pages(
 ) -> Result<Option<PagePlacement>> {
     let nodes = target.tree.nodes.len();
     let policy = options.data_policy(nodes).map_err(|e| anyhow!(e))?;
+    let asked = options.data.as_ref().filter(|data| *data != FIRST_TOUCH);
     let Some(profile) = input.profile.as_ref() else {
-        return match options.data {
+        return match asked {
             Some(_) => bail!("a matrix says nothing of pages; leave --data out, or give a profile"),
             None => Ok(None),
         };
     };
     let pages = PlaceablePages::from_profile(profile, options.page_size);
     if pages.is_empty() {
-        return match &options.data {
+        return match asked {
             Some(name) => bail!("data policy {name} needs page accesses, which this profile lacks; trace the program again"),
             None => Ok(None),
         };

@@ -4,7 +4,9 @@ use std::str::FromStr;
 
 use anyhow::{anyhow, bail, Result};
 
+use crate::app::policy_pair;
 use crate::run::request::MemoryPolicy;
+use hither_model::map::data;
 use hither_model::map::threads::{self, ThreadPolicy};
 use hither_model::map::{CommGraph, PuDistances, ThreadProblem};
 use hither_model::topology::{PuList, TopologyTree};
@@ -51,6 +53,8 @@ pub enum PuOrder {
     Compact,
     Cores,
     Scatter,
+    /// The system's.
+    Os,
 }
 
 /// A memory policy whose nodes are not checked against the machine yet.
@@ -70,7 +74,7 @@ impl FromStr for RunPolicy {
             Some((name, nodes)) => (name, Some(nodes)),
             None => (text, None),
         };
-        let list = nodes.map(|nodes| {
+        let list = nodes.filter(|_| !is_of_map(text)).map(|nodes| {
             let list = nodes.parse::<PuList>();
             list.map_err(|_| anyhow!("--policy {text}: write the nodes as 0-3 or 0,2"))
         });
@@ -78,17 +82,25 @@ impl FromStr for RunPolicy {
             ("compact", None) => RunPolicy::Threads(PuOrder::Compact),
             ("cores", None) => RunPolicy::Threads(PuOrder::Cores),
             ("scatter", None) => RunPolicy::Threads(PuOrder::Scatter),
+            ("os", None) => RunPolicy::Threads(PuOrder::Os),
             ("interleave", nodes) => RunPolicy::Memory(MemoryPolicyArg::Interleave(nodes)),
-            ("local", None) => RunPolicy::Memory(MemoryPolicyArg::Local),
+            ("local" | "first-touch", None) => RunPolicy::Memory(MemoryPolicyArg::Local),
             ("preferred", Some(node)) => RunPolicy::Memory(MemoryPolicyArg::Preferred(node)),
             ("bind", Some(nodes)) => RunPolicy::Memory(MemoryPolicyArg::Bind(nodes)),
             ("preferred" | "bind", None) => bail!("--policy {name} needs nodes, as {name}:0"),
-            ("compact" | "cores" | "scatter" | "local", Some(_)) => {
+            ("compact" | "cores" | "scatter" | "os" | "local" | "first-touch", Some(_)) => {
                 bail!("--policy {name} takes no nodes; leave out what follows the colon")
             }
-            _ => bail!("there is no policy {text}; it is compact, cores or scatter for threads, interleave, local, preferred:NODE or bind:NODES for pages (others: `hither map`)"),
+            ("next-touch" | "joint", None) => bail!("--policy {name} works in `hither sim` alone, which says what it would do"),
+            _ if is_of_map(text) => bail!("--policy {text} places the threads and pages of a profile, so it works in `hither map`: hither map PROFILE --policy {text}, then hither run -p"),
+            _ => bail!("there is no policy {text}; it is compact, cores, scatter or os for threads, interleave, local, preferred:NODE or bind:NODES for pages (others: `hither map`)"),
         })
     }
+}
+
+/// A policy for a profile, or for its pages alone.
+fn is_of_map(text: &str) -> bool {
+    text == "best" || policy_pair::parse(text).is_ok() || data::data_policy_by_name(text).is_ok()
 }
 
 impl PuOrder {
@@ -97,6 +109,7 @@ impl PuOrder {
             PuOrder::Compact => "compact",
             PuOrder::Cores => "cores",
             PuOrder::Scatter => "scatter",
+            PuOrder::Os => "os",
         }
     }
 
@@ -106,6 +119,7 @@ impl PuOrder {
             PuOrder::Compact => by_policy("compact", tree)?,
             PuOrder::Scatter => by_policy("scatter", tree)?,
             PuOrder::Cores => by_core(tree),
+            PuOrder::Os => Vec::new(),
         };
         let cpu = |at: &u32| Cpu(tree.units[*at as usize].os);
         Ok(places.iter().map(cpu).collect())

@@ -6,10 +6,11 @@ use anyhow::{bail, Context, Result};
 use hither_profile::{read_placement, Nanos, Placement};
 
 use super::options::SimOptions;
-use super::policy_pair::{PolicyPair, ThreadPolicyArg, JOINT_DATA, USUAL};
 use super::run_recording::{RunRecording, SimWindow};
 use super::sim_machine::SimMachine;
-use crate::app::map::{decide_placement, options::MapOptions, seats};
+use crate::app::map::options::{MapOptions, FIRST_TOUCH};
+use crate::app::map::{decide_placement, seats};
+use crate::app::policy_pair::{PolicyPair, ThreadPolicyArg, JOINT_DATA, USUAL};
 use hither_model::simulate::replay_input::linux_scheduler::LinuxScheduler;
 use hither_model::simulate::replay_input::replay_plan::{PlanStage, PlannedPages, ReplayPlan};
 
@@ -115,7 +116,7 @@ impl CandidatePlanner<'_> {
     }
 
     fn candidate(&self, wanted: &PolicyPair) -> Result<PlacementCandidate> {
-        let is_chance = wanted.threads.is_chance() || wanted.data.as_deref() == Some("random");
+        let is_chance = wanted.threads.is_chance() || wanted.placed_data() == Some("random");
         let seeds = if is_chance { self.options.seeds } else { 1 };
         let seeds = (0..u64::from(seeds)).map(|n| self.options.seed.wrapping_add(n));
         let mut plans = Vec::new();
@@ -125,7 +126,10 @@ impl CandidatePlanner<'_> {
         Ok(PlacementCandidate {
             name: wanted.name(),
             thread_policy: wanted.threads.name().to_owned(),
-            data_policy: wanted.data.clone(),
+            data_policy: wanted
+                .data
+                .clone()
+                .filter(|_| wanted.placed_data().is_some() || wanted.moves_pages_by_touch()),
             file: None,
             plans,
             for_joint: false,
@@ -139,16 +143,17 @@ impl CandidatePlanner<'_> {
             // Any will do: its threads are seated by the system.
             ThreadPolicyArg::Os | ThreadPolicyArg::Joint => "compact",
         };
-        let data = wanted.data.as_deref().unwrap_or("first-touch");
+        let data = wanted.placed_data().unwrap_or(FIRST_TOUCH);
         let options = MapOptions {
             policy,
             data: Some(data.to_owned()),
             seed,
+            phases: wanted.phases.or(self.options.map.phases),
             ..self.options.map.clone()
         };
         let mut kernel = LinuxScheduler::new(&target.tree, seed);
         let phased = options.phases.is_some() && wanted.threads != ThreadPolicyArg::Os;
-        let places_pages = wanted.data.is_some() || !options.structures.is_empty();
+        let places_pages = wanted.placed_data().is_some() || !options.structures.is_empty();
         if phased {
             return self.of_placement(&decide_placement(&options, input, target, None)?, seed);
         }
@@ -159,13 +164,14 @@ impl CandidatePlanner<'_> {
             }
             _ => seats(&options, input, target)?,
         };
-        let plan = match places_pages {
+        let mut plan = match places_pages {
             true => self.of_placement(
                 &decide_placement(&options, input, target, Some(&seats))?,
                 seed,
             )?,
             false => ReplayPlan::from_units(seats),
         };
+        plan.next_touch = wanted.moves_pages_by_touch();
         match wanted.threads {
             ThreadPolicyArg::Os => self.with_migrations(plan, &mut kernel),
             _ => Ok(plan),
@@ -318,10 +324,7 @@ fn for_joint(wanted: &[PolicyPair]) -> Vec<PolicyPair> {
     }
     let mut seen = BTreeSet::new();
     threads.retain(|threads| seen.insert(threads.name()));
-    let with_pages = |threads| PolicyPair {
-        threads,
-        data: Some(JOINT_DATA.to_owned()),
-    };
+    let with_pages = |threads| PolicyPair::from(threads).with_data(JOINT_DATA);
     threads.into_iter().map(with_pages).collect()
 }
 

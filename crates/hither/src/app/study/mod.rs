@@ -8,7 +8,6 @@
 mod candidates;
 mod forecast;
 pub mod options;
-pub mod policy_pair;
 mod predict;
 pub mod progress;
 mod replay;

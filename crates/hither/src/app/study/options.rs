@@ -1,8 +1,8 @@
 //! Options of a simulation study, from whatever command.
 use std::path::PathBuf;
 
-use super::policy_pair::PolicyPair;
 use crate::app::map::options::MapOptions;
+use crate::app::policy_pair::PolicyPair;
 use hither_model::simulate::replay_input::page_homes::PageHomeRule;
 
 /// Placements to simulate, and how much of the recording.

@@ -5,7 +5,6 @@ use hither_profile::{LinkEndpoints, PlacementComparison, SimulatedSample};
 use super::candidates::{wanted_policies, CandidatePlanner, PlacementCandidate};
 use super::forecast::CandidateResult;
 use super::options::SimOptions;
-use super::policy_pair::ThreadPolicyArg;
 use super::progress::Progress;
 use super::replay::{side_by_side, AddressGroup, ReplayMonitor, ReplaySetup, WindowParts};
 use super::run_recording::{RunRecording, SimWindow, FEW_WINDOWS};
@@ -13,6 +12,7 @@ use super::sim_machine::SimMachine;
 use super::structures::StructureIndex;
 use super::verdict;
 use super::warm_up::{self, LineTraffic, WarmUp};
+use crate::app::policy_pair::ThreadPolicyArg;
 use hither_model::units::percent;
 
 /// Windows that a short study plays at most, all but the first of which count.

@@ -160,6 +160,7 @@ impl PlanReplay<'_> {
         let setup = WindowSetup {
             units: &plan.stages[stage].units,
             home: &|address| homes.node_of(address),
+            next_touch: plan.next_touch,
             group: of_group.as_ref().map(|of| of as &dyn Fn(u64) -> u32),
         };
         let outcome = match std::mem::replace(&mut self.goes_on, true) {

@@ -1,14 +1,17 @@
 //! The options of `hither map`.
 use std::path::PathBuf;
 
-use anyhow::{anyhow, bail, Result};
+use anyhow::{bail, Result};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::ValueEnum;
 
 use crate::app::map::input::Source;
 use crate::app::map::options::{default_policy, CostKind, MapOptions, PhaseOptions};
+use crate::app::policy_pair::{PolicyPair, ThreadPolicyArg};
 use crate::cli::machine_args::MachineArgs;
+use crate::cli::policy_values::{self, PolicyParser};
 use crate::formats;
+use hither_model::map::data;
 use hither_model::map::data::page_groups::GroupDecision;
 use hither_model::map::data::PlacementPageSize;
 use hither_model::map::phase_plan::{MigrationLimits, PhaseRule};
@@ -110,11 +113,11 @@ pub struct MapMachineArgs {
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Policy")]
 pub struct MapPolicyArgs {
-    /// How to place threads (see --list) [default: what is predicted to be fastest in a short
+    /// How to place threads, with +DATA pages too (see --list) [default: what is predicted to be fastest in a short
     /// simulation if the profile has bursts; else locality where `hither stat` finds that threads
     /// share enough, locality-spread where not]
-    #[arg(long, value_name = "POLICY", value_parser = policies(), hide_possible_values = true)]
-    pub policy: Option<String>,
+    #[arg(long, value_name = "POLICY", value_parser = POLICY, hide_possible_values = true)]
+    pub policy: Option<MapPolicyArg>,
 
     /// Place even where there is nothing to gain; without it nothing is bound then, unless --policy
     /// or --data names how
@@ -263,7 +266,7 @@ impl Args {
 
     /// Whether the simulator is to choose the policies.
     pub fn wants_best(&self) -> bool {
-        self.choice.policy.as_deref() == Some(BEST)
+        self.choice.policy == Some(MapPolicyArg::Best)
     }
 
     /// Whether it is to be found out how, or whether at all, to place. Where another placement is
@@ -271,6 +274,14 @@ impl Args {
     pub fn leaves_choice(&self) -> bool {
         let choice = &self.choice;
         choice.policy.is_none() && !choice.fast && self.from.is_none() && !self.phases.phases
+    }
+
+    /// The policy that is named, if one is.
+    pub fn named_policy(&self) -> Option<&PolicyPair> {
+        match &self.choice.policy {
+            Some(MapPolicyArg::Named(pair)) => Some(pair),
+            Some(MapPolicyArg::Best) | None => None,
+        }
     }
 
     /// Whether to place where there is nothing to gain.
@@ -285,7 +296,7 @@ impl Args {
     /// When the policy has no fast variant.
     pub fn options(&self) -> Result<MapOptions> {
         let (on, choice) = (&self.on, &self.choice);
-        Ok(MapOptions {
+        let options = MapOptions {
             topology: on.machine.topology.clone(),
             pus: on.machine.pus.clone(),
             cpu_kinds: on.machine.cpu_kind.clone().unwrap_or_default(),
@@ -302,45 +313,52 @@ impl Args {
             phases: self.phases.phases.then(|| self.phases.options()),
             from: self.from.clone(),
             explain: self.explain,
-        })
+        };
+        match self.named_policy().filter(|_| !choice.fast) {
+            Some(named) => named.map_options(options),
+            None => Ok(options),
+        }
     }
 }
 
 impl MapPolicyArgs {
-    /// The policy asked for; `--fast` is a policy of its own.
+    /// Where no policy is named; `--fast` is a policy of its own.
     fn thread_policy(&self) -> Result<&'static str> {
-        let name = match (
-            self.policy.as_deref().unwrap_or(default_policy()),
-            self.fast,
-        ) {
-            (BEST, true) => bail!("--fast goes with --policy locality"),
-            (BEST, false) => default_policy(),
-            (name, false) => name,
-            ("locality", true) => "locality-fast",
-            (name, true) => {
-                bail!("policy {name} has no fast variant; use --fast with --policy locality")
-            }
-        };
-        let known = threads::THREAD_POLICIES.iter().find(|p| p.name() == name);
-        let known =
-            known.ok_or_else(|| anyhow!("there is no policy {name}; see `hither map --list`"))?;
-        Ok(known.name())
+        let locality = ThreadPolicyArg::Policy("locality");
+        match &self.policy {
+            _ if !self.fast => Ok(default_policy()),
+            Some(MapPolicyArg::Best) => bail!("--fast goes with --policy locality"),
+            Some(MapPolicyArg::Named(pair)) if *pair != locality.into() => bail!(
+                "policy {} has no fast variant; use --fast with --policy locality",
+                pair.name()
+            ),
+            _ => Ok("locality-fast"),
+        }
     }
 }
 
-/// Not a policy of its own: the simulator chooses one.
+/// What `--policy` says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MapPolicyArg {
+    Named(PolicyPair),
+    /// Not a policy of its own: the simulator chooses one.
+    Best,
+}
+
+const POLICY: PolicyParser<MapPolicyArg> = PolicyParser::new(map_policy, &[BEST]);
+
+fn map_policy(text: &str) -> Result<MapPolicyArg, String> {
+    match text {
+        BEST => Ok(MapPolicyArg::Best),
+        _ => policy_values::placeable(text).map(MapPolicyArg::Named),
+    }
+}
+
 pub const BEST: &str = "best";
 pub const BEST_ABOUT: &str = "the policy that `hither sim` predicts to be fastest, for threads and, unless --data says, for pages; needs a profile with bursts";
 
 fn values(all: impl Iterator<Item = (&'static str, &'static str)>) -> PossibleValuesParser {
     PossibleValuesParser::new(all.map(|(name, about)| PossibleValue::new(name).help(about)))
-}
-
-fn policies() -> PossibleValuesParser {
-    let all = threads::THREAD_POLICIES
-        .iter()
-        .map(|p| (p.name(), p.about()));
-    values(all.chain([(BEST, BEST_ABOUT)]))
 }
 
 fn data_policy(text: &str) -> Result<String, String> {

@@ -26,8 +26,13 @@ pub fn list(style: TerminalStyle) -> String {
         let all = threads::THREAD_POLICIES
             .iter()
             .map(|p| (p.name(), p.about()));
-        all.chain([(BEST, BEST_ABOUT)]).collect()
+        all.chain([OS, (BEST, BEST_ABOUT)]).collect()
     });
+    let published = PUBLISHED.iter().filter(|p| p.name != NEXT_TOUCH);
+    section(
+        "Threads and pages, as published (--policy)",
+        published.map(|p| (p.name, p.about)).collect(),
+    );
     section(
         "Pages (--data)",
         data::DATA_POLICIES
@@ -102,6 +107,13 @@ pub fn summary(
     }
     let mut out = headline(placement, first);
     let objective = placement.objective;
+    if placement
+        .phases
+        .iter()
+        .all(|phase| phase.threads.is_empty())
+    {
+        return out + &style.wrap("", &strip_control_characters(&placement.why), 2);
+    }
     out += &format!(
         "Objective ({}): {} -> {}{}\n",
         strip_control_characters(&placement.policy.cost),
@@ -137,23 +149,36 @@ fn headline(placement: &Placement, first: Option<&PlacedPhase>) -> String {
     let threads = first.map_or(0, |p| p.threads.len());
     let left = placement.threads.len() - threads;
     let left = match left {
+        all if threads == 0 => return pages_only(placement, first, all),
         0 => String::new(),
         n => format!(" ({n} that hardly work are left to the system)"),
     };
-    let pages: u64 = first.map_or(0, Placement::pages);
-    let data = placement.policy.data.as_ref().filter(|_| pages > 0);
-    let data = data.map_or_else(String::new, |data| {
-        format!(
-            ", {} pages by {}",
-            count(pages),
-            strip_control_characters(data)
-        )
-    });
+    let data = pages_placed(placement, first);
     format!(
         "{threads} threads{left} on {}: {}{data}\n",
         strip_control_characters(&placement.machine.name),
         strip_control_characters(&placement.policy.threads),
     )
+}
+
+fn pages_only(placement: &Placement, first: Option<&PlacedPhase>, threads: usize) -> String {
+    format!(
+        "{threads} threads on {} are left to the system{}\n",
+        strip_control_characters(&placement.machine.name),
+        pages_placed(placement, first)
+    )
+}
+
+fn pages_placed(placement: &Placement, first: Option<&PlacedPhase>) -> String {
+    let pages: u64 = first.map_or(0, Placement::pages);
+    let data = placement.policy.data.as_ref().filter(|_| pages > 0);
+    data.map_or_else(String::new, |data| {
+        format!(
+            ", {} pages by {}",
+            count(pages),
+            strip_control_characters(data)
+        )
+    })
 }
 
 /// Shares of communication, the closest level last. Levels of the same shares as the one
@@ -219,11 +244,16 @@ fn phases(placement: &Placement, moves: usize) -> String {
 /// Changes that are listed.
 const MOST_PHASES: usize = 12;
 
-/// What was written, and what to type: here, or on the machine it is for.
-pub fn next(placement: &Placement, path: &Path) -> String {
+/// What was written, and what to type: here, or on the machine it is for. `forced`: --force would do no
+/// more.
+pub fn next(placement: &Placement, path: &Path, forced: bool) -> String {
     let shown = strip_control_characters(&path.display().to_string());
     if placement.binds_nothing() {
-        return format!("{shown} written\nnext: the same with --force, to place all the same\n");
+        let next = match forced {
+            true => "",
+            false => "next: the same with --force, to place all the same\n",
+        };
+        return format!("{shown} written\n{next}");
     }
     let next = if placement.machine.name == THIS_MACHINE {
         let path = path.to_string_lossy();

@@ -3,6 +3,8 @@ use std::path::PathBuf;
 
 use crate::app::assessment::setup::MAX_NODES;
 use crate::app::assessment::AssessmentOptions;
+use crate::app::policy_pair::PolicyPair;
+use crate::cli::policy_values::PolicyParser;
 
 /// On what threads and pages are counted.
 #[derive(Debug, clap::Args)]
@@ -10,6 +12,11 @@ pub struct ReportMachineArgs {
     /// Placement to count threads and pages by, as `hither map` wrote it
     #[arg(short, long, value_name = "FILE")]
     placement: Option<PathBuf>,
+
+    /// Policy to count them by instead, as `hither map --policy` takes it, in a placement that is
+    /// not kept
+    #[arg(long, value_name = "POLICY", value_parser = PolicyParser::PLACEABLE, hide_possible_values = true, conflicts_with = "placement")]
+    policy: Option<PolicyPair>,
 
     /// NUMA nodes to count the threads on [default: those of the machine, or 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_NODES)))]
@@ -25,6 +32,7 @@ impl ReportMachineArgs {
     pub fn options(&self) -> AssessmentOptions {
         AssessmentOptions {
             placement: self.placement.clone(),
+            policy: self.policy.clone(),
             nodes: self.nodes,
             topology: self.topology.clone(),
             redact: false,
@@ -36,6 +44,7 @@ impl ReportMachineArgs {
         let placement = self.placement.as_ref().map(|p| p.display().to_string());
         let options = [
             ("-p", placement),
+            ("--policy", self.policy.as_ref().map(PolicyPair::name)),
             ("--nodes", self.nodes.map(|n| n.to_string())),
             ("--topology", self.topology.clone()),
         ];

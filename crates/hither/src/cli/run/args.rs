@@ -28,9 +28,10 @@ Policies for threads (one of them):
   compact      next thread on the next PU: siblings, cores, nodes (OMP_PROC_BIND=close)
   cores        next thread on the next core; siblings once every core has a thread
   scatter      next thread on another node, package, cache, core; siblings last
+  os           threads stay where the system puts them
 Policies for pages (one of them), as numactl has them:
   interleave[:NODES]   in turn over all nodes, or over these
-  local                on the node of the thread that touches them first
+  local, first-touch   on the node of the thread that touches them first
   preferred:NODE       on this node while it has room
   bind:NODES           on these nodes only
 
@@ -180,10 +181,11 @@ impl Args {
     }
 }
 
-/// Splits at commas, but for those within a list of nodes: `scatter,bind:0,2`.
+/// Splits at commas, but for those within a list of nodes: `scatter,bind:0,2`. A + is as good, as
+/// other verbs have it.
 fn split(text: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
-    for part in text.split(',') {
+    for part in text.split([',', '+']) {
         match parts.last_mut() {
             Some(last) if part.starts_with(|c: char| c.is_ascii_digit()) => {
                 last.push(',');
@@ -206,5 +208,6 @@ mod tests {
         check("scatter,interleave", &["scatter", "interleave"]);
         check("bind:0,2-3,scatter", &["bind:0,2-3", "scatter"]);
         check("scatter,", &["scatter", ""]);
+        check("os+interleave:0,1", &["os", "interleave:0,1"]);
     }
 }

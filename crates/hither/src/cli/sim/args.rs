@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::app::map::options::MapOptions;
+use crate::app::policy_pair::PolicyPair;
 use crate::app::study::options::{SimOptions, MIGRATIONS, SEEDS};
-use crate::app::study::policy_pair::{self, PolicyPair};
+use crate::cli::policy_values::PolicyParser;
 use hither_model::simulate::replay_input::page_homes::PageHomeRule;
 use hither_model::units;
 
@@ -22,6 +23,7 @@ Examples:
 Policies are those of `hither map --list`, and
   os               threads as Linux spreads them, and moves them now and then
   POLICY+DATA      with pages placed for these threads (--data of hither map)
+  next-touch       os, and in each window pages go to the node that touches them next
   joint            of all policies here that place threads alone and know the program or the
                    machine, each with pages placed for it by most-access, the fastest one";
 
@@ -124,7 +126,7 @@ impl SimMachineArgs {
 pub struct SimPlacementArgs {
     /// Policies, several with commas; the others are compared with the first [default: os,
     /// compact, random, scatter, locality, balanced-locality, distance, joint; with -p: os]
-    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policy_pair::parse)]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = PolicyParser::SIMULATED, hide_possible_values = true)]
     pub policy: Vec<PolicyPair>,
 
     /// Placement that `hither map` made of this profile (several times)

@@ -117,6 +117,12 @@ pub fn data_policy_by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
     }
 }
 
+/// Whether a policy places pages without regard to who uses them, and so whatever threads do.
+#[must_use]
+pub fn ignores_threads(name: &str) -> bool {
+    [InterleavePolicy.name(), RandomDataPolicy::default().name()].contains(&name)
+}
+
 /// Bytes of each node of a tree. If no node has a size, as on many synthetic machines, all have
 /// unlimited room; otherwise a node without a size has no memory.
 #[must_use]

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 pub struct ReplayPlan {
     /// At least one; in order of start.
     pub stages: Vec<PlanStage>,
+    /// Pages move to the node of whoever touches them next in each window, wherever they are placed.
+    pub next_touch: bool,
 }
 
 /// The placement from a time on.
@@ -58,6 +60,7 @@ impl ReplayPlan {
         };
         ReplayPlan {
             stages: vec![stage],
+            next_touch: false,
         }
     }
 
@@ -99,7 +102,10 @@ impl ReplayPlan {
         if let Some(first) = stages.first_mut() {
             first.start = 0;
         }
-        ReplayPlan { stages }
+        ReplayPlan {
+            stages,
+            next_touch: false,
+        }
     }
 
     /// The position of the stage that holds at a time.

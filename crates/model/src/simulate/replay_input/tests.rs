@@ -124,6 +124,7 @@ fn pages_lie_where_the_stage_and_the_rule_say() {
         ..PlanStage::default()
     };
     let plan = ReplayPlan {
+        next_touch: false,
         stages: vec![stage(0, &[0, 2]), stage(50, &[3, 0])],
     };
     assert_eq!(

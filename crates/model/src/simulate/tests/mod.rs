@@ -159,6 +159,7 @@ pub fn play(
     let setup = WindowSetup {
         units,
         home: &|_| None,
+        next_touch: false,
         group: None,
     };
     let mut simulation = Simulation::new(machine, timed).expect("a sound machine");

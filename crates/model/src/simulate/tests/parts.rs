@@ -116,10 +116,11 @@ fn homes_are_asked_once_and_fall_to_the_toucher() {
 fn pages_stay_where_they_are_unless_placed_elsewhere() {
     let machine = two_by_two(CoherenceProtocol::Mesi);
     let mut simulation = Simulation::new(&machine, false).unwrap();
-    let reads_node_1 = |simulation: &mut Simulation, unit, home: Option<u32>| {
+    let reads_node_1 = |simulation: &mut Simulation, unit, home: Option<u32>, next_touch| {
         let setup = WindowSetup {
             units: &[unit],
             home: &|_| home,
+            next_touch,
             group: None,
         };
         // More lines than the caches hold.
@@ -129,15 +130,22 @@ fn pages_stay_where_they_are_unless_placed_elsewhere() {
         let node = outcome.counts.nodes[1];
         node.local_reads + node.remote_reads > 0
     };
-    for (unit, home, expected) in [
-        (2, None, true),
-        (0, None, true),
-        (0, Some(0), false),
-        (2, None, false),
-        (0, Some(1), true),
+    for (unit, home, next_touch, expected) in [
+        (2, None, false, true),
+        (0, None, false, true),
+        (0, Some(0), false, false),
+        (2, None, false, false),
+        (0, Some(1), false, true),
+        // By next touch it goes where it is used.
+        (0, None, true, false),
+        (2, Some(0), true, true),
+        (0, None, false, true),
     ] {
-        let reads = reads_node_1(&mut simulation, unit, home);
-        assert_eq!(reads, expected, "unit {unit}, home {home:?}");
+        let reads = reads_node_1(&mut simulation, unit, home, next_touch);
+        assert_eq!(
+            reads, expected,
+            "unit {unit}, home {home:?}, by next touch: {next_touch}"
+        );
     }
 }
 

@@ -270,6 +270,7 @@ fn groups_have_their_misses() {
     let setup = crate::simulate::WindowSetup {
         units: &[0, 1],
         home: &|_| None,
+        next_touch: false,
         group: Some(&|address| u32::from(address >= 0x9000)),
     };
     let play = |lines: std::ops::Range<u64>| lines.map(|k| read(0x8000 + k * 64)).collect();
@@ -299,6 +300,7 @@ fn a_cut_makes_nobody_wait() {
     let setup = crate::simulate::WindowSetup {
         units: &[0, 1],
         home: &|_| None,
+        next_touch: false,
         group: None,
     };
     let cold = |thread: u64, n: u64| -> Vec<_> {
@@ -337,6 +339,7 @@ fn a_thread_without_a_unit_is_named() {
         let setup = crate::simulate::WindowSetup {
             units,
             home: &|_| None,
+            next_touch: false,
             group: None,
         };
         let mut simulation = crate::simulate::Simulation::new(&machine, true).unwrap();
