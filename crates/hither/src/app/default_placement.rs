@@ -1,7 +1,8 @@
 //! What `hither map` does where no policy is named: nothing that is likely to do harm. Where accesses
 //! were recorded, the fastest in a short simulation. Where none were, what `hither stat` says: threads
 //! that share enough come close together, unless that leaves caches idle which their data needs; the
-//! others are spread. Where neither finds anything to gain, nothing is bound.
+//! others are spread. Where neither finds anything to gain, or a loss is as likely as chance goes, nothing is
+//! bound.
 use anyhow::Result;
 use hither_model::metrics::verdict::MappingVerdict;
 use hither_model::metrics::{MetricsReport, PageSize};
@@ -10,7 +11,7 @@ use hither_model::units::percent;
 use hither_profile::Profile;
 
 use super::assessment::setup;
-use super::best::best_in_short;
+use super::best::{best_in_short, WORTH_BINDING};
 use super::map::input::MapInput;
 use super::map::machine::MapTarget;
 use super::map::options::MapOptions;
@@ -18,9 +19,6 @@ use super::map::seats;
 use super::policy_pair;
 use super::study::progress::Progress;
 use super::study::run_recording::RunRecording;
-
-/// Less predicted time than this is saved: not worth binding for.
-const WORTH_BINDING: f64 = 0.01;
 
 /// What to do, and why.
 pub enum DefaultPlacement {
@@ -47,15 +45,15 @@ pub fn choose(
     };
     let says = seen.sentence();
     if let Some(best) = simulated {
-        let gains = 1.0 - best.time >= WORTH_BINDING;
-        return Ok(match gains || force {
+        let nothing = match best.gain < WORTH_BINDING {
+            true => "Nothing to gain, leave it: by a short simulation.",
+            false => "No sure gain, leave it: a short simulation does not rule out a loss.",
+        };
+        return Ok(match best.gains || force {
             true => {
                 DefaultPlacement::Place(Box::new(best.options), format!("{} {says}", best.verdict))
             }
-            false => DefaultPlacement::Leave(format!(
-                "Nothing to gain, leave it: by a short simulation. {} {says}",
-                best.verdict
-            )),
+            false => DefaultPlacement::Leave(format!("{nothing} {} {says}", best.verdict)),
         });
     }
     if seen.nothing_to_gain() && !force {

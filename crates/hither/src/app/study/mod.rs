@@ -14,7 +14,7 @@ mod replay;
 pub mod run_recording;
 pub mod sim_machine;
 mod structures;
-mod verdict;
+pub mod verdict;
 mod warm_up;
 
 pub use predict::forecast;
