@@ -154,6 +154,22 @@ pub struct MappingObjective {
     pub before: u64,
     /// With the placement.
     pub after: u64,
+    /// Both count in units of 2^-`fraction_bits`: 0 but for a matrix whose weights are not whole numbers, or
+    /// too large to be summed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fraction_bits: i32,
+}
+
+fn is_zero(bits: &i32) -> bool {
+    *bits == 0
+}
+
+impl MappingObjective {
+    /// What a count of its units is as a sum of weights times distances.
+    #[must_use]
+    pub fn value(self, units: u128) -> f64 {
+        units as f64 * 2f64.powi(-self.fraction_bits)
+    }
 }
 
 /// A process image.

@@ -32,6 +32,7 @@ fn placement() -> Placement {
         objective: MappingObjective {
             before: 10,
             after: u64::MAX,
+            fraction_bits: 0,
         },
         why: "it is an example".to_owned(),
         processes: vec![ProcessIdentity {

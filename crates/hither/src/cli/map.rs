@@ -134,7 +134,7 @@ fn finish(
             let style = TerminalStyle::of_stdout();
             let mut text = render::summary(placement, solution, style);
             if let Some(solution) = explained {
-                text += &render_explain::render(solution, style);
+                text += &render_explain::render(solution, placement.objective, style);
             }
             print(&(text + &render::next(placement, path, forced)))
         }

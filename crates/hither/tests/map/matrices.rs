@@ -30,6 +30,33 @@ fn a_list_of_edges_is_the_same_matrix() {
     assert_eq!(at("m.csv")["objective"], at("e.txt")["objective"]);
 }
 
+/// Two files, of which the second has half of each weight of the first.
+#[test]
+fn objectives_of_two_files_compare() {
+    let place = Place::with_matrix(CROSSED);
+    place.put(
+        "half.txt",
+        "0 3 45\n1 2 45\n0 1 0.5\n0 2 0.5\n1 3 0.5\n2 3 0.5\n",
+    );
+    place.put("bom.csv", &format!("\u{feff}{CROSSED}"));
+    let args = |file| ["--matrix", file, "--topology", MACHINE, "--explain"];
+    let value = |file| {
+        place.json(&args(file))["objective"]
+            .as_f64()
+            .expect("a number")
+    };
+    assert_eq!(value("half.txt"), value("m.csv") / 2.0);
+    assert_eq!(value("bom.csv"), value("m.csv"));
+    let json = place.json(&args("half.txt"));
+    assert_eq!(json["explanation"]["after"]["objective"], json["objective"]);
+    let whole = place.json(&args("m.csv"));
+    assert!(whole["objective"].is_u64(), "{whole}");
+    let said = place.map(&args("half.txt"));
+    assert!(said.contains("188"), "{said}");
+    place.put("cut.csv", "0,5,1\n5,0,2\n");
+    place.refuses(&["--matrix", "cut.csv"], "a table that lacks a line");
+}
+
 #[test]
 fn every_policy_places_every_thread() {
     let place = Place::with_matrix(CROSSED);

@@ -80,6 +80,7 @@ fn total_objective(objectives: &[MappingObjective]) -> MappingObjective {
     MappingObjective {
         before: sum(|o| o.before),
         after: sum(|o| o.after),
+        fraction_bits: objectives.first().map_or(0, |o| o.fraction_bits),
     }
 }
 

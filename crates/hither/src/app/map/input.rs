@@ -28,6 +28,8 @@ pub struct MapInput {
     pub placed: Vec<ThreadIx>,
     /// The whole run, between the threads to place, numbered so.
     pub comm: CommGraph,
+    /// Communication counts in units of 2^-`fraction_bits`.
+    pub fraction_bits: i32,
     /// Work of the threads to place; empty where it is not known.
     pub load: Vec<u64>,
     /// The threads of the run, where those above and in the profile are their roles.
@@ -142,6 +144,7 @@ fn of_profile(folder: &Path, only: Option<&PuList>, by_roles: bool) -> Result<Ma
         threads: names(&profile.threads),
         placed,
         comm,
+        fraction_bits: 0,
         load,
         profile: Some(profile),
         recorded,
@@ -172,7 +175,7 @@ fn merge_roles(profile: &mut Profile) -> Option<RecordedThreads> {
 
 /// Threads of a matrix count as those of one process, made by the first in order.
 fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<MapInput> {
-    let graph = matrix_file::read(file)?;
+    let (graph, fraction_bits) = matrix_file::read(file)?;
     let threads = graph.threads();
     let placed = threads_to_place(&vec![true; threads], only)?;
     let pairs = graph.pairs().map(|(i, j, w)| (i as u32, j as u32, w));
@@ -194,6 +197,7 @@ fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<MapInput> {
         load: Vec::new(),
         placed,
         comm,
+        fraction_bits,
         recorded: None,
     })
 }

@@ -12,16 +12,16 @@ use std::path::Path;
 const MOST_THREADS: usize = 8192;
 /// Enough for a table of as many threads with a digit a cell.
 const MOST_BYTES: u64 = 256 << 20;
-/// Sums of weights stay below 2^62, as those of a profile do.
-const MOST_WEIGHT: f64 = (1u64 << 40) as f64;
-/// Weights that are not whole numbers are scaled so that the largest becomes this.
-const SCALED_MAX: f64 = (1u64 << 30) as f64;
+/// Weights add up to at most 2^52, so that their products with distances are counted exactly.
+const SUM_BITS: i32 = 52;
+/// A weight that is not kept exactly has at least so many units: a thousandth of it is none.
+const LEAST_UNITS: f64 = 512.0;
 
-/// Reads a matrix.
+/// Reads a matrix, and in which unit it counts: 2^-n, where n is 0 for whole numbers.
 ///
 /// # Errors
 /// A sentence with the line and column of what is wrong.
-pub fn read(path: &Path) -> Result<CommGraph> {
+pub fn read(path: &Path) -> Result<(CommGraph, i32)> {
     let text = read_text(path, "matrix")?;
     parse(&text).map_err(|e| anyhow!("the matrix {}, {e}", path.display()))
 }
@@ -84,8 +84,10 @@ struct MatrixCell {
 
 /// A pair of threads and what they communicate.
 type WeightedPair = (u32, u32, f64);
+/// The same in units that can be added up exactly.
+type CountedPair = (u32, u32, u64);
 
-fn parse(text: &str) -> Result<CommGraph, String> {
+fn parse(text: &str) -> Result<(CommGraph, i32), String> {
     let lines = (1..).zip(text.lines());
     let lines = lines.map(|(at, line)| (at, line.split('#').next().unwrap_or("")));
     let lines = lines.filter(|(_, content)| !content.trim().is_empty());
@@ -94,6 +96,9 @@ fn parse(text: &str) -> Result<CommGraph, String> {
     let (line, first) = first.ok_or("it is empty; give a table or a list of edges")?;
     let commas = first.contains(COMMAS);
     let width = parse_cells(first, line, commas)?.len();
+    if commas && (width, rows) == (3, 2) {
+        return Err("two lines of three numbers may be two edges, or a table that lacks a line; separate the numbers of edges by blanks, or add the line".to_owned());
+    }
     // Three numbers a line are edges, but a table where there are commas and three lines.
     let edges = width == 3 && !(commas && rows == 3);
     if !edges && rows > MOST_THREADS {
@@ -126,7 +131,9 @@ fn parse(text: &str) -> Result<CommGraph, String> {
     if !edges {
         once_if_symmetric(&mut pairs);
     }
-    Ok(build_graph(threads, &pairs))
+    let (pairs, fraction_bits) = fixed_point(&pairs)?;
+    // Both directions of a pair add up.
+    Ok((CommGraph::new(threads, pairs), fraction_bits))
 }
 
 const COMMAS: [char; 2] = [',', ';'];
@@ -201,14 +208,35 @@ fn once_if_symmetric(pairs: &mut Vec<WeightedPair>) {
     }
 }
 
-/// Both directions of a pair add up. Whole numbers count as they are; others, and numbers
-/// too large to be summed, are scaled.
-fn build_graph(threads: usize, pairs: &[WeightedPair]) -> CommGraph {
-    let max = pairs.iter().map(|p| p.2).fold(0.0, f64::max);
-    let whole = pairs.iter().all(|p| p.2.fract() == 0.0) && max <= MOST_WEIGHT;
-    let scale = if whole { 1.0 } else { SCALED_MAX / max };
-    let scaled = |&(i, j, w): &WeightedPair| (i, j, (w * scale).round() as u64);
-    CommGraph::new(threads, pairs.iter().map(scaled))
+/// Weights as whole numbers of a unit 2^-n, and n: the largest unit of which all are multiples, so that the
+/// objectives of several files are sums of the same. It is larger where the sum of many digits could not be
+/// counted: relations are kept then, but for what has no weight beside the rest.
+fn fixed_point(pairs: &[WeightedPair]) -> Result<(Vec<CountedPair>, i32), String> {
+    let weights = || pairs.iter().map(|p| p.2).filter(|w| *w > 0.0);
+    let total: f64 = weights().sum();
+    let digits = weights().map(binary_digits).max().unwrap_or(0);
+    let most = SUM_BITS - total.max(f64::MIN_POSITIVE).log2().ceil() as i32;
+    let bits = digits.min(most);
+    let units = |w: f64| (w * 2f64.powi(bits)).round();
+    let kept = |w: f64| units(w) >= LEAST_UNITS || units(w) * 2f64.powi(-bits) == w;
+    if !total.is_finite() || !weights().all(kept) {
+        let (least, largest) = weights().fold((f64::MAX, 0.0f64), |(l, m), w| (l.min(w), m.max(w)));
+        return Err(format!("weights from {least:e} to {largest:e} are too far apart to be added up; leave out those that do not matter"));
+    }
+    let scaled = |&(i, j, w): &WeightedPair| (i, j, units(w) as u64);
+    Ok((pairs.iter().map(scaled).collect(), bits))
+}
+
+/// How many binary digits behind the point a number has.
+fn binary_digits(number: f64) -> i32 {
+    let bits = number.to_bits();
+    let (exponent, mantissa) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
+    let (lowest, mantissa) = match exponent {
+        0 => (-1074, mantissa),
+        _ => (exponent - 1075, mantissa | 1 << 52),
+    };
+    let lowest = lowest + mantissa.trailing_zeros() as i32;
+    (-lowest).max(0)
 }
 
 #[cfg(test)]
@@ -216,8 +244,46 @@ mod tests {
     use super::*;
 
     fn pairs(text: &str) -> (usize, Vec<(usize, usize, u64)>) {
-        let graph = parse(text).expect("a matrix");
+        let (graph, fraction_bits) = parse(text).expect("a matrix");
+        assert_eq!(fraction_bits, 0, "{text}");
         (graph.threads(), graph.pairs().collect())
+    }
+
+    #[test]
+    fn weights_keep_their_relation_and_their_unit() {
+        let check = |text: &str, bits: i32, want: &[u64]| {
+            let (graph, fraction_bits) = parse(text).expect(text);
+            let units: Vec<u64> = graph.pairs().map(|p| p.2).collect();
+            assert_eq!((fraction_bits, units), (bits, want.to_vec()), "{text}");
+        };
+        check("0 1 0.5\n0 2 0.25\n", 2, &[2, 1]);
+        check("0 1 3.5\n0 2 1000000\n", 1, &[7, 2_000_000]);
+        check("0 1 1\n0 2 2e15\n", 0, &[1, 2_000_000_000_000_000]);
+        check(
+            "0 1 1e-20\n0 2 2e-20\n",
+            116,
+            &[830_767_497_365_572, 1_661_534_994_731_145],
+        );
+        // 0.1 has 55 binary digits, of which 52 less those of the sum are kept.
+        check(
+            "0 1 0.1\n0 2 6.4\n",
+            49,
+            &[56_294_995_342_131, 3_602_879_701_896_397],
+        );
+        // Too large to be added up, but none is lost.
+        check(
+            "0 1 1e18\n0 2 4e18\n",
+            -11,
+            &[488_281_250_000_000, 1_953_125_000_000_000],
+        );
+        for text in [
+            "0 1 1\n0 2 1e17\n",
+            "0 1 1e-9\n0 2 1e9\n",
+            "0 1 1e308\n0 2 1e308\n",
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains("too far apart"), "{error}");
+        }
     }
 
     #[test]
@@ -240,13 +306,15 @@ mod tests {
             &[(0, 1, 5), (0, 2, 1), (1, 2, 3)],
         );
         check("0 5\n1 0\n", 2, &[(0, 1, 6)]);
-        check("0,1,5\n2,0,3\n", 3, &[(0, 1, 5), (0, 2, 3)]);
-        check("7\n", 1, &[]);
         check(
-            "0 1 0.5\n0 2 0.25\n",
-            3,
-            &[(0, 1, 1 << 30), (0, 2, 1 << 29)],
+            "0,1,5\n2,0,3\n0,3,1\n0,1,1\n",
+            4,
+            &[(0, 1, 6), (0, 2, 3), (0, 3, 1)],
         );
+        // Threads at the end that communicate with none.
+        check("0 1 5\n5 5 0\n", 6, &[(0, 1, 5)]);
+        check("0,5,0,0\n5,0,0,0\n0,0,0,0\n0,0,0,0\n", 4, &[(0, 1, 5)]);
+        check("7\n", 1, &[]);
         check("0 1 0.0\n", 2, &[]);
         check("\r\n0,2\r\n2,0\r\n", 2, &[(0, 1, 2)]);
     }
@@ -273,6 +341,7 @@ mod tests {
             "0 1 5\n0 99999 5\n",
             "line 2, column 3: 99999 is not the number",
         );
+        check("0,1,5\n1,0,3\n", "two edges, or a table that lacks a line");
         check("0.5 1 5\n", "line 1, column 1: 0.5 is not the number");
         check("0 1 5\n0,1,5\n", "line 2 has commas");
         check("0 1 5\n0 1\n", "line 2: 2 numbers where an edge has three");

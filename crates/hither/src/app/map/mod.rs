@@ -143,7 +143,10 @@ fn solve(
         )
     };
     let all: Vec<PlacementExplanation> = (0..stages.len()).map(state).collect();
-    let objectives = all.iter().map(objective).collect();
+    let objectives = all
+        .iter()
+        .map(|e| objective(e, input.fraction_bits))
+        .collect();
     let first = all.into_iter().next();
     let mut explanation = first.ok_or_else(|| anyhow!("there is nothing to place"))?;
     let mut one_placement = None;
@@ -199,11 +202,12 @@ fn one(
     }))
 }
 
-fn objective(explanation: &PlacementExplanation) -> MappingObjective {
+fn objective(explanation: &PlacementExplanation, fraction_bits: i32) -> MappingObjective {
     let saturated = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
     let before = explanation.before.as_ref();
     MappingObjective {
         before: before.map_or(0, |state| saturated(state.objective)),
         after: saturated(explanation.after.objective),
+        fraction_bits,
     }
 }

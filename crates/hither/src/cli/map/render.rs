@@ -3,13 +3,18 @@ use super::args::{BEST, BEST_ABOUT};
 use crate::app::map::machine::THIS_MACHINE;
 use crate::app::map::pages::StructurePages;
 use crate::app::map::MapSolution;
-use crate::cli::style::{count, percent, shell_line, strip_control_characters, TerminalStyle};
+use crate::app::policy_pair::{NEXT_TOUCH, PUBLISHED};
+use crate::cli::policy_values::OS;
+use crate::cli::style::{
+    count, percent, shell_line, strip_control_characters, three_digits, TerminalStyle,
+};
 use crate::formats;
 use anyhow::Result;
 use hither_model::map::explain::{PlacementExplanation, PlacementQuality};
 use hither_model::map::{data, threads};
-use hither_profile::{PlacedPhase, Placement, PolicyChoice, ThreadIx};
+use hither_profile::{MappingObjective, PlacedPhase, Placement, PolicyChoice, ThreadIx};
 use serde::Serialize;
+use serde_json::Value;
 use std::path::Path;
 
 /// Policies and formats, a line each.
@@ -56,12 +61,12 @@ struct MapJson<'a> {
     threads: Vec<ThreadIx>,
     /// The kernel's numbers, one for each thread above.
     pus: Vec<u32>,
-    objective: u64,
-    before: u64,
+    objective: Value,
+    before: Value,
     why: &'a str,
     policy: &'a PolicyChoice,
     #[serde(skip_serializing_if = "Option::is_none")]
-    explanation: Option<&'a PlacementExplanation>,
+    explanation: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     one_placement: Option<&'a PlacementQuality>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -82,15 +87,47 @@ pub fn json(
     let printed = MapJson {
         threads: places.iter().map(|p| p.thread()).collect(),
         pus: places.iter().map(|p| p.os_index()).collect(),
-        objective: placement.objective.after,
-        before: placement.objective.before,
+        objective: number(placement.objective, placement.objective.after.into()),
+        before: number(placement.objective, placement.objective.before.into()),
         why: &placement.why,
         policy: &placement.policy,
-        explanation: solution.map(|s| &s.explanation),
+        explanation: solution
+            .map(|s| explained(placement.objective, &s.explanation))
+            .transpose()?,
         one_placement,
         structures: pages.map_or(&[], |p| &p.structures),
     };
     Ok(serde_json::to_string_pretty(&printed)? + "\n")
+}
+
+/// A whole number where weights are.
+fn number(objective: MappingObjective, units: u128) -> Value {
+    match u64::try_from(units) {
+        Ok(units) if objective.fraction_bits == 0 => units.into(),
+        _ => objective.value(units).into(),
+    }
+}
+
+fn explained(objective: MappingObjective, explanation: &PlacementExplanation) -> Result<Value> {
+    let mut shown = serde_json::to_value(explanation)?;
+    let states = [
+        ("before", explanation.before.as_ref()),
+        ("after", Some(&explanation.after)),
+    ];
+    for (name, state) in states {
+        if let Some(state) = state {
+            shown[name]["objective"] = number(objective, state.objective);
+        }
+    }
+    Ok(shown)
+}
+
+/// The objective as text.
+pub fn objective_text(objective: MappingObjective, units: u128) -> String {
+    match u64::try_from(units) {
+        Ok(units) if objective.fraction_bits == 0 => count(units),
+        _ => three_digits(objective.value(units)),
+    }
 }
 
 /// What was placed and what it brings.
@@ -117,8 +154,8 @@ pub fn summary(
     out += &format!(
         "Objective ({}): {} -> {}{}\n",
         strip_control_characters(&placement.policy.cost),
-        count(objective.before),
-        count(objective.after),
+        objective_text(objective, objective.before.into()),
+        objective_text(objective, objective.after.into()),
         change(objective.before, objective.after),
     );
     if let Some(explanation) = solution.map(|s| &s.explanation) {

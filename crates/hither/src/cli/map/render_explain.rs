@@ -1,15 +1,22 @@
 //! `--explain`: before and after, side by side.
+use super::render::objective_text;
 use crate::app::map::pages::StructurePages;
 use crate::app::map::MapSolution;
 use crate::cli::style::{bytes, count, percent, strip_control_characters, TerminalStyle};
 use hither_model::map::explain::{PlacementExplanation, PlacementQuality};
+use hither_profile::MappingObjective;
 
-pub fn render(solution: &MapSolution, style: TerminalStyle) -> String {
+/// `objective`: in whose units it counts.
+pub fn render(solution: &MapSolution, objective: MappingObjective, style: TerminalStyle) -> String {
     let structures = solution.pages.as_ref().map_or(&[][..], |p| &p.structures);
-    table(&solution.explanation, style) + &self::structures(structures, style)
+    table(&solution.explanation, objective, style) + &self::structures(structures, style)
 }
 
-fn table(explanation: &PlacementExplanation, style: TerminalStyle) -> String {
+fn table(
+    explanation: &PlacementExplanation,
+    objective: MappingObjective,
+    style: TerminalStyle,
+) -> String {
     let after = &explanation.after;
     let before = explanation.before.as_ref();
     let mut rows = Vec::new();
@@ -22,7 +29,7 @@ fn table(explanation: &PlacementExplanation, style: TerminalStyle) -> String {
         ]);
     };
     row("objective".to_owned(), &|s| {
-        Some(count(u64::try_from(s.objective).unwrap_or(u64::MAX)))
+        Some(objective_text(objective, s.objective))
     });
     for level in levels(before, after) {
         row(format!("communication inside {level}"), &|s| {
