@@ -6,6 +6,7 @@
 mod env;
 mod hwloc_bind;
 mod likwid_pin;
+mod mpich;
 mod numactl;
 mod openmpi_rankfile;
 mod pin_script;
@@ -42,5 +43,6 @@ pub const ALL: &[&dyn LauncherFormat] = &[
     &hwloc_bind::HwlocBindFormat,
     &likwid_pin::LikwidPinFormat,
     &openmpi_rankfile::RankfileFormat,
+    &mpich::MpichFormat,
     &slurm::SlurmFormat,
 ];

@@ -70,6 +70,7 @@ fn threads_of_one_process() {
     );
     check("likwid-pin", &four, "likwid-pin -q -s 0x0 -c 0@2@1@2\n");
     check("openmpi-rankfile", &four, "rank 0=localhost slot=0,1,2\n");
+    check("mpich", &four, "mpiexec -n 1 -bind-to user:0+1+2\n");
     check(
         "slurm",
         &four,
@@ -120,6 +121,7 @@ fn ranks_in_their_order() {
         &ranks,
         "rank 0=localhost slot=6\nrank 1=localhost slot=7\nrank 2=localhost slot=5\n",
     );
+    check("mpich", &ranks, "mpiexec -n 3 -bind-to user:6,7,5\n");
     check(
         "slurm",
         &ranks,
@@ -134,6 +136,7 @@ fn ranks_in_their_order() {
         &[(0, Some(0)), (0, Some(1)), (1, Some(4)), (1, Some(5))],
         &[Some(0), Some(1)],
     );
+    check("mpich", &threaded, "mpiexec -n 2 -bind-to user:0+1,4+5\n");
     check(
         "slurm",
         &threaded,

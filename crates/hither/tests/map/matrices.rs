@@ -246,4 +246,7 @@ fn rows_of_a_matrix_are_ranks_to_launchers() {
     );
     let srun = place.map(&[&args[..], &["slurm"]].concat());
     assert!(srun.contains("--ntasks=4"), "{srun}");
+    let mpiexec = place.map(&[&args[..], &["mpich"]].concat());
+    let (ranks, pus) = mpiexec.split_once(" -bind-to user:").expect("a list");
+    assert_eq!((ranks, pus.split(',').count()), ("mpiexec -n 4", 4));
 }
