@@ -422,6 +422,8 @@ export interface Predicted {
     remote_dram: Ratio | null;
     read_time: Ratio | null;
     energy: Ratio | null;
+    static_energy: Ratio | null;
+    dynamic_energy: Ratio | null;
   };
   amounts: Amounts;
   by_thread: PredictedPart[];

@@ -1009,7 +1009,9 @@ export const page: Page = {
               "dram": null,
               "remote_dram": null,
               "read_time": null,
-              "energy": null
+              "energy": null,
+              "static_energy": null,
+              "dynamic_energy": null
             },
             "amounts": {
               "instructions": 0.0,
@@ -1115,6 +1117,14 @@ export const page: Page = {
                 "half_width": 0.02
               },
               "energy": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "static_energy": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "dynamic_energy": {
                 "value": 0.88,
                 "half_width": 0.02
               }

@@ -149,6 +149,12 @@ pub struct RelativeFigures {
     pub read_time: Option<RatioEstimate>,
     /// Energy.
     pub energy: Option<RatioEstimate>,
+    /// That of static power, which the time it lasts decides.
+    #[serde(default)]
+    pub static_energy: Option<RatioEstimate>,
+    /// That of events.
+    #[serde(default)]
+    pub dynamic_energy: Option<RatioEstimate>,
 }
 
 /// What was counted, summed over windows.

@@ -31,12 +31,19 @@ impl EnergyBreakdown {
     /// Sum of all components, J.
     #[must_use]
     pub fn total(&self) -> f64 {
+        let sum = self.sum();
+        sum.fixed + sum.dynamic
+    }
+
+    /// That of static power and of events, over all components.
+    #[must_use]
+    pub fn sum(&self) -> ComponentEnergy {
+        let mut sum = ComponentEnergy::default();
         let parts = [self.cores, self.interconnect, self.controllers, self.dram];
-        parts
-            .iter()
-            .chain(&self.caches)
-            .map(|j| j.fixed + j.dynamic)
-            .sum()
+        for part in parts.iter().chain(&self.caches) {
+            sum += *part;
+        }
+        sum
     }
 }
 

@@ -64,6 +64,14 @@ fn joules(model: &SimMachine, counts: &SimulationCounts) -> f64 {
     energy_breakdown(&model.machine, counts).total()
 }
 
+fn static_joules(model: &SimMachine, counts: &SimulationCounts) -> f64 {
+    energy_breakdown(&model.machine, counts).sum().fixed
+}
+
+fn dynamic_joules(model: &SimMachine, counts: &SimulationCounts) -> f64 {
+    energy_breakdown(&model.machine, counts).sum().dynamic
+}
+
 impl CandidateResult {
     /// Of the runs with each seed; `structures` is how many are counted separately.
     pub fn summarise_runs(
@@ -130,6 +138,8 @@ impl CandidateResult {
             remote_dram: of(remote_dram),
             read_time: of(|_, c| c.read_time),
             energy: of(joules),
+            static_energy: of(static_joules),
+            dynamic_energy: of(dynamic_joules),
         }
     }
 

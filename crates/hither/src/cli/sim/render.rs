@@ -4,7 +4,7 @@ use hither_profile::{PlacementComparison, PredictedPlacement, RatioEstimate};
 
 use super::args::BreakdownTable;
 use super::render_by;
-use crate::app::study::policy_pair::ThreadPolicyArg;
+use crate::app::policy_pair::ThreadPolicyArg;
 use crate::cli::style::{
     count, percent, shell_line, strip_control_characters, three_digits, TerminalStyle,
 };
@@ -71,7 +71,7 @@ fn columns(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<TableCol
         column(if style.unicode { "\u{b1}" } else { "+-" }, "", 0, |p| {
             half(p.relative.time)
         }),
-        column("IPC", "", 4, |p| format!("{:.2}", p.amounts.ipc)),
+        column("IPC", "", 6, |p| format!("{:.2}", p.amounts.ipc)),
         column(
             &format!("{} MPKI", strip_control_characters(last)),
             "",
@@ -83,10 +83,10 @@ fn columns(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<TableCol
                     .map_or("-".to_owned(), |level| three_digits(level.mpki))
             },
         ),
-        column("inval.", "inval. (copies that writes took away)", 3, |p| {
+        column("inval.", "inval. (copies that writes took away)", 5, |p| {
             value(p.relative.invalidations)
         }),
-        column("transf.", "transf. (lines from cache to cache)", 2, |p| {
+        column("transf.", "transf. (lines from cache to cache)", 4, |p| {
             value(p.relative.transfers)
         }),
         column("links", "links (bytes)", 0, |p| {
@@ -97,7 +97,16 @@ fn columns(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<TableCol
             all if all > 0.0 => format!("{:.0} %", p.amounts.remote_dram() / all * 100.0),
             _ => "-".to_owned(),
         }),
+        column("reads", "reads (time from issue to data)", 2, |p| {
+            value(p.relative.read_time)
+        }),
         column("energy", "energy", 0, |p| value(p.relative.energy)),
+        column("static", "its static part", 3, |p| {
+            value(p.relative.static_energy)
+        }),
+        column("dyn.", "its dynamic part (that of events)", 3, |p| {
+            value(p.relative.dynamic_energy)
+        }),
     ]
 }
 

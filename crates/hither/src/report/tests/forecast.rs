@@ -82,6 +82,8 @@ fn second() -> PredictedPlacement {
             dram: less,
             remote_dram: less,
             read_time: less,
+            static_energy: less,
+            dynamic_energy: less,
             energy: less,
         },
         amounts: amounts(0.88),
