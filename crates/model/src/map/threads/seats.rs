@@ -23,13 +23,19 @@ pub fn seats(problem: &ThreadProblem, fill: SeatDistribution) -> Result<Vec<u32>
     if fill == SeatDistribution::Even || !problem.siblings {
         return Ok(seats_for(threads, problem.tree, fill));
     }
-    let mut rest = threads as u32;
-    let take = |_| {
-        let seats = rest.min(problem.capacity);
-        rest -= seats;
-        seats
+    let (threads, units) = (threads as u32, problem.tree.units.len() as u32);
+    // More than must share a unit where that is asked for; else none idles while another has two.
+    let (each, more) = match problem.capacity > threads.div_ceil(units) {
+        true => (0, problem.capacity),
+        false => (threads / units, 1),
     };
-    Ok((0..problem.tree.units.len()).map(take).collect())
+    let mut rest = threads - each * units;
+    let take = |_| {
+        let seats = rest.min(more);
+        rest -= seats;
+        each + seats
+    };
+    Ok((0..units).map(take).collect())
 }
 
 /// Most threads of a unit: as few as possible unless sharing is asked for.

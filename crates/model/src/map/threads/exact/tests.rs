@@ -59,6 +59,74 @@ proptest! {
     }
 }
 
+/// The threads of each core, and of each unit.
+fn shares(tree: &TopologyTree, units: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let cores = tree.units.iter().map(|u| u.core + 1).max().unwrap_or(0);
+    let mut on = (vec![0; cores as usize], vec![0; tree.units.len()]);
+    for &unit in units {
+        on.0[tree.units[unit as usize].core as usize] += 1;
+        on.1[unit as usize] += 1;
+    }
+    on
+}
+
+/// The least objective of all ways to seat the threads from `units.len()` on: each on a core of its own
+/// where there are enough, else each in one of the seats that are left.
+fn all_seatings(problem: &ThreadProblem, seats: &mut [u32], units: &mut Vec<u32>) -> u128 {
+    if units.len() == problem.comm.threads() {
+        return problem.objective(units);
+    }
+    let mut least = u128::MAX;
+    for unit in 0..seats.len() {
+        if seats[unit] > 0 {
+            seats[unit] -= 1;
+            units.push(unit as u32);
+            least = least.min(all_seatings(problem, seats, units));
+            units.pop();
+            seats[unit] += 1;
+        }
+    }
+    least
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Irregular machines, with fewer threads than cores, than units, and more.
+    #[test]
+    fn no_seating_by_the_rules_is_better(
+        threads in 1..7usize,
+        pairs in proptest::collection::vec((0..6u32, 0..6u32, 1..100u64), 0..14),
+        without in proptest::collection::btree_set(0..8u32, 0..6),
+    ) {
+        let machine = load("pack:2 core:2 pu:2").unwrap();
+        let tree = TopologyTree::new(&machine, |pu| !without.contains(&pu)).unwrap();
+        let cost = PuDistances::from_hops(&tree);
+        let comm = CommGraph::new(threads, pairs);
+        let count = tree.units.len();
+        let problem = ThreadProblem {
+            siblings: false,
+            capacity: threads.div_ceil(count) as u32,
+            ..problem(&tree, &cost, &comm)
+        };
+        let units = ExactPolicy.place(&problem).unwrap();
+        let (cores, on) = shares(&tree, &units);
+        let mut seats = on.clone();
+        if threads <= cores.len() {
+            prop_assert!(cores.iter().all(|n| *n <= 1), "{cores:?}");
+            // Any core will do, and which of its units makes no difference.
+            let first = |at: usize| at == 0 || tree.units[at - 1].core != tree.units[at].core;
+            seats = (0..count).map(|at| u32::from(first(at))).collect();
+        } else {
+            let (least, most) = (on.iter().min().unwrap(), on.iter().max().unwrap());
+            prop_assert!(most - least <= 1, "{on:?}");
+            prop_assert!(cores.iter().all(|n| *n > 0), "{cores:?}");
+        }
+        let found = problem.objective(&units);
+        prop_assert_eq!(found, all_seatings(&problem, &mut seats, &mut Vec::new()));
+    }
+}
+
 #[test]
 fn a_star_has_its_centre_next_to_the_heaviest() {
     let tree = TopologyTree::new(&load("pack:2 core:2 pu:1").unwrap(), |_| true).unwrap();

@@ -1,5 +1,5 @@
 //! Matching, level by level.
-use super::{machine, part_of, Case};
+use super::{machine, on_units, part_of, Case};
 use crate::rng::Rng;
 use crate::topology::TopologyTree;
 
@@ -63,6 +63,19 @@ fn siblings_and_units_are_shared_where_asked_for() {
     // The first unit and half of its sibling.
     case.capacity = 2;
     assert_eq!(case.place("matching"), [0, 1, 0]);
+}
+
+#[test]
+fn no_unit_idles_while_another_has_two() {
+    for threads in 1..12 {
+        for siblings in [false, true] {
+            let mut case = Case::new(machine("node:2 core:2 pu:1"), threads, &[(0, 1, 5)]);
+            case.siblings = siblings;
+            let on = on_units(&case.place("matching"), &case.tree);
+            let (least, most) = (on.iter().min(), on.iter().max());
+            assert!(most.unwrap() - least.unwrap() <= 1, "{threads}: {on:?}");
+        }
+    }
 }
 
 #[test]
