@@ -3,7 +3,7 @@ use super::options::MapOptions;
 use super::pages::PagePlacement;
 use super::threads::ThreadPlacer;
 use super::{explain, MapInput, MapSolution, MapTarget};
-use hither_model::map::data::{PlaceablePages, PlacementPageSize};
+use hither_model::map::data::{PlaceablePage, PlaceablePages, PlacementPageSize};
 use hither_model::map::phase_plan::ThreadStage;
 use hither_profile::{
     MappingObjective, Nanos, NodeIx, PhaseIntervals, PlacedPhase, Placement, PolicyChoice, Profile,
@@ -183,8 +183,13 @@ impl PlacedRegionNumbers {
             region.map_or(0, |r| r.size.div_ceil(PAGE_SIZE))
         };
         let mut by_region: BTreeMap<u32, RegionPlacement> = BTreeMap::new();
-        for &(page, node) in moves {
-            let page = pages.page(page);
+        let with_parts = moves.iter().flat_map(|&(page, node)| {
+            let parts = pages.parts(page).iter().chain([pages.page(page)]);
+            parts.map(move |part| (*part, node))
+        });
+        let mut all: Vec<(PlaceablePage, NodeIx)> = with_parts.collect();
+        all.sort_by_key(|(part, _)| (part.region, part.first));
+        for (page, node) in all {
             let first = u64::from(page.first.0);
             let end = (first + u64::from(page.count)).min(size(page.region));
             if first >= end {

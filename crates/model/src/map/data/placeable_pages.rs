@@ -2,13 +2,15 @@
 //! slice, and its first toucher.
 //!
 //! A profile names a 4 KiB page by its region and number. A larger page is an aligned run of
-//! them, cut where the hardware would cut it: by the address that the region had. It keeps
+//! them, cut where the hardware would cut it: by the address that the region had; regions that share one are
+//! placed together. It keeps
 //! the 4 KiB pages it stands for, so a placement still says what is meant when the region
 //! lies elsewhere in the next run.
 use hither_profile::{
-    PageFirstTouch, PageNo, PageUse, Profile, Region, RegionIx, SliceIx, ThreadIx, PAGE_SIZE,
+    PageFirstTouch, PageNo, PageUse, ProcessIx, Profile, Region, RegionIx, SliceIx, ThreadIx,
+    PAGE_SIZE,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The sizes in which pages are placed.
@@ -104,7 +106,12 @@ pub struct PlaceablePages {
     /// Uses of page p are `uses[starts[p]..starts[p + 1]]`.
     starts: Vec<usize>,
     uses: Vec<PageSliceUse>,
+    /// By position: what else lies in the same page, of other regions.
+    parts: BTreeMap<usize, Vec<PlaceablePage>>,
 }
+
+/// A large page of an address space: its process and number.
+type LargePage = (ProcessIx, u64);
 
 /// A region and the number of a page of the chosen size in it.
 type PageBlock = (RegionIx, u64);
@@ -114,13 +121,24 @@ impl PlaceablePages {
     #[must_use]
     pub fn from_profile(profile: &Profile, size: PlacementPageSize) -> PlaceablePages {
         let cut = PageLayout::new(profile, size);
+        let common = cut.common_pages(profile);
+        let mut parts: BTreeMap<PageBlock, BTreeSet<PageBlock>> = BTreeMap::new();
+        let mut block_of = |region, page| {
+            let own = cut.block(region, page);
+            let large = cut.large_page(own);
+            let first = large.and_then(|large| common.get(&large)).unwrap_or(&own);
+            if *first != own {
+                parts.entry(*first).or_default().insert(own);
+            }
+            *first
+        };
         let mut blocks: BTreeMap<PageBlock, Option<FirstAccess>> = BTreeMap::new();
         for row in &profile.first_touch {
             let touch = FirstAccess {
                 slice: row.slice,
                 thread: row.thread,
             };
-            let kept = blocks.entry(cut.block(row.region, row.page)).or_default();
+            let kept = blocks.entry(block_of(row.region, row.page)).or_default();
             // Within a slice the table's first row wins.
             if kept.is_none_or(|k| touch.slice < k.slice) {
                 *kept = Some(touch);
@@ -128,7 +146,7 @@ impl PlaceablePages {
         }
         let mut rows: Vec<(PageBlock, PageSliceUse)> = Vec::with_capacity(profile.pages.len());
         for row in &profile.pages {
-            let block = cut.block(row.region, row.page);
+            let block = block_of(row.region, row.page);
             blocks.entry(block).or_default();
             rows.push((block, slice_use(row)));
         }
@@ -145,6 +163,10 @@ impl PlaceablePages {
                 touch,
                 ..cut.page(block)
             };
+            if let Some(others) = parts.get(&block) {
+                let others = others.iter().map(|other| cut.page(*other)).collect();
+                out.parts.insert(out.len(), others);
+            }
             out.push_page(page, uses);
         }
         out.finish()
@@ -199,6 +221,13 @@ impl PlaceablePages {
     #[must_use]
     pub fn page(&self, at: usize) -> &PlaceablePage {
         &self.pages[at]
+    }
+
+    /// What else lies in a page, of other regions: its uses are among those of the page, and it lies on the same
+    /// node. Empty for pages of 4 KiB.
+    #[must_use]
+    pub fn parts(&self, at: usize) -> &[PlaceablePage] {
+        self.parts.get(&at).map_or(&[], Vec::as_slice)
     }
 
     /// Uses of a page, by slice, then by thread.
@@ -265,6 +294,29 @@ impl PageLayout<'_> {
     fn block(&self, region: RegionIx, page: PageNo) -> PageBlock {
         let number = (self.alignment_shift(region) + u64::from(page.0)) / self.size.small_pages();
         (region, number)
+    }
+
+    /// Where a block lies, if it is of large pages and its region has an address.
+    fn large_page(&self, (region, number): PageBlock) -> Option<LargePage> {
+        let per = self.size.small_pages();
+        let region = self.regions.get(region.at());
+        let region = region.filter(|r| per > 1 && r.address > 0)?;
+        Some((region.process, region.address / PAGE_SIZE / per + number))
+    }
+
+    /// The first block in each large page: regions that share one have a common answer.
+    fn common_pages(&self, profile: &Profile) -> BTreeMap<LargePage, PageBlock> {
+        let used = profile.pages.iter().map(|r| (r.region, r.page));
+        let touched = profile.first_touch.iter().map(|r| (r.region, r.page));
+        let mut first = BTreeMap::new();
+        for (region, page) in used.chain(touched) {
+            let block = self.block(region, page);
+            if let Some(large) = self.large_page(block) {
+                let known = first.entry(large).or_insert(block);
+                *known = block.min(*known);
+            }
+        }
+        first
     }
 
     fn page(&self, (region, number): PageBlock) -> PlaceablePage {

@@ -1,5 +1,5 @@
 use super::*;
-use hither_profile::{PageFirstTouch, PageUse, Profile, Region};
+use hither_profile::{PageFirstTouch, PageUse, ProcessIx, Profile, Region};
 
 fn row(slice: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
     PageUse {
@@ -73,6 +73,48 @@ fn large_pages_are_cut_by_address() {
         .map(|p| pages.page(p).touch.map(|t| t.thread))
         .collect();
     assert_eq!(touchers, [Some(ThreadIx(0)), None, Some(ThreadIx(1))]);
+}
+
+/// The second region begins where the first ends, within its last large page, of which the user of the second
+/// decides then. A region of another process at the same address does not count.
+#[test]
+fn regions_that_share_a_large_page_have_one_answer() {
+    let mut shared = profile();
+    let next = Region {
+        size: 600 * 4096,
+        address: (2 << 20) + (100 + 1024) * 4096,
+        ..Region::default()
+    };
+    let other = Region {
+        process: ProcessIx(1),
+        ..next.clone()
+    };
+    shared.regions.extend([next, other]);
+    let of = |region, row: PageUse| PageUse {
+        region: RegionIx(region),
+        ..row
+    };
+    shared.pages.push(row(5, 1000, 0, 3, 0));
+    shared.pages.extend([
+        of(1, row(5, 0, 1, 9, 0)),
+        of(1, row(5, 599, 0, 1, 0)),
+        of(2, row(5, 0, 0, 99, 0)),
+    ]);
+    let pages = PlaceablePages::from_profile(&shared, PlacementPageSize::M2);
+    let all: Vec<(u32, u32)> = (0..pages.len())
+        .map(|p| (pages.page(p).region.0, pages.page(p).first.0))
+        .collect();
+    assert_eq!(all, [(0, 0), (0, 412), (0, 924), (1, 412), (2, 0)]);
+    let parts: Vec<(u32, u32, u32)> = pages
+        .parts(2)
+        .iter()
+        .map(|p| (p.region.0, p.first.0, p.count))
+        .collect();
+    assert_eq!(parts, [(1, 0, 412)]);
+    assert_eq!(pages.uses(2), [used(5, 0, 3), used(5, 1, 9)]);
+    assert!([0, 1, 3, 4].iter().all(|p| pages.parts(*p).is_empty()));
+    let small = PlaceablePages::from_profile(&shared, PlacementPageSize::K4);
+    assert!((0..small.len()).all(|p| small.parts(p).is_empty()));
 }
 
 #[test]
