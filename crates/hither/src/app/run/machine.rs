@@ -64,6 +64,9 @@ fn nth_part<T>(order: &[T], parts: usize, at: usize) -> &[T] {
 /// # Errors
 /// A sentence about the first PU or node that cannot be used, with the fix.
 pub fn check(placement: &Placement, here: &LocalMachine) -> Result<Option<String>> {
+    if placement.binds_nothing() {
+        return Ok(None);
+    }
     let phases = || placement.phases.iter();
     let mut pus: Vec<u32> = phases()
         .flat_map(|p| &p.threads)

@@ -32,7 +32,7 @@ impl ThreadPolicy for ExactPolicy {
         let threads = problem.comm.threads();
         if threads > MAX_EXACT_THREADS {
             return Err(format!(
-                "the policy exact takes at most {MAX_EXACT_THREADS} threads and there are {threads}: use --policy locality"
+                "it takes at most {MAX_EXACT_THREADS} threads and there are {threads}: use --policy locality"
             ));
         }
         let room = problem.unit_capacities();
@@ -46,7 +46,7 @@ impl ThreadPolicy for ExactPolicy {
         search.branch(0, 0);
         if search.tries >= MAX_BRANCHES {
             return Err(
-                "this machine has too many different places for the policy exact: use --policy locality".into(),
+                "this machine has too many different places for it: use --policy locality".into(),
             );
         }
         Ok(space.units(&search.best, problem.current))

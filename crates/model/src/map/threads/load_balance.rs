@@ -19,7 +19,7 @@ impl ThreadPolicy for LoadBalancePolicy {
         let (known, threads) = (problem.load.len(), problem.comm.threads());
         if known != threads {
             return Err(format!(
-                "policy load-balance needs the work of {threads} threads, but the input has that of {known}; give it with --load, or a profile"
+                "it needs the work of {threads} threads, but the input has that of {known}; give it with --load, or a profile"
             ));
         }
         let load: Vec<u128> = problem.load.iter().map(|&work| work.into()).collect();

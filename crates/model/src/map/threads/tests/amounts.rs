@@ -57,7 +57,7 @@ fn load_balance_needs_the_work_of_every_thread() {
     let refusal = named("load-balance").place(&case.problem()).unwrap_err();
     assert_eq!(
         refusal,
-        "policy load-balance needs the work of 2 threads, but the input has that of 0; give it with --load, or a profile"
+        "it needs the work of 2 threads, but the input has that of 0; give it with --load, or a profile"
     );
 }
 
