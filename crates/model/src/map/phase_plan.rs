@@ -302,8 +302,14 @@ fn threads_that_move(before: &[u32], after: &[u32]) -> usize {
 /// takes time that grows with phases and placements.
 const MOST_PLACEMENTS: usize = 32;
 
+/// Per cent of the communication cost that a placement must save in a phase to be worth a change. What saves less
+/// is not the same in the next run: who shares with whom at a given moment is partly chance.
+const LEAST_GAIN: u128 = 5;
+
 /// What a plan costs.
 pub trait PlanCosts {
+    /// The communication of the first and of the second half of a phase.
+    fn halves(&self, phase: &PhaseCommunication) -> [CommMatrix; 2];
     /// A mapping for a matrix, from the one in use if there is one.
     ///
     /// # Errors
@@ -316,7 +322,8 @@ pub trait PlanCosts {
 }
 
 /// Decides for all phases together where the threads are: a remap happens where it gains more until
-/// the next one than it costs. Staying where the communication of the whole run puts them is one of
+/// the next one than it costs, and [`LEAST_GAIN`] of the phase that it begins with. Only phases have placements of
+/// their own whose communication is stable ([`is_stable`]). Staying where the communication of the whole run puts them is one of
 /// the plans, so the result never costs more than that.
 ///
 /// # Errors
@@ -331,6 +338,9 @@ pub fn plan_threads_together(
     by_events.sort_by_key(|p| std::cmp::Reverse(p.matrix.total()));
     let mut places = vec![whole_run];
     for phase in by_events.into_iter().take(MOST_PLACEMENTS) {
+        if !is_stable(phase, &places[0], costs)? {
+            continue;
+        }
         let own = costs.map(&phase.matrix, Some(&places[0]))?;
         if !places.contains(&own) {
             places.push(own);
@@ -340,12 +350,18 @@ pub fn plan_threads_together(
         let cost = |threads: &PuAssignment| costs.objective(&phase.matrix, threads);
         places.iter().map(cost).collect()
     };
+    let by_phase: Vec<Vec<u128>> = phases.iter().map(of_phase).collect();
     let choice = StageChoice {
-        costs: &phases.iter().map(of_phase).collect::<Vec<_>>(),
+        costs: &by_phase,
         starts: &phases.iter().map(|p| p.start).collect::<Vec<_>>(),
         interval: limits.thread_interval,
     };
-    let moving = |from: usize, to: usize| {
+    let moving = |phase: usize, from: usize, to: usize| {
+        let [stay, go] = [from, to].map(|place| by_phase[phase][place]);
+        // A change that is not worth it whatever it costs.
+        if go.saturating_add(stay / 100 * LEAST_GAIN) > stay {
+            return u128::MAX;
+        }
         let distance = costs.distance_moved(&places[from], &places[to]);
         distance.saturating_mul(limits.thread_move.into())
     };
@@ -372,6 +388,24 @@ pub fn plan_threads_together(
         }
     }
     Ok(stages)
+}
+
+/// Whether each half of a phase tells where threads should be in the other, so that it is no chance: a placement
+/// made for one gains over that of the whole run in the other.
+fn is_stable(
+    phase: &PhaseCommunication,
+    whole_run: &[u32],
+    costs: &impl PlanCosts,
+) -> Result<bool, String> {
+    let [first, second] = costs.halves(phase);
+    for (seen, other) in [(&first, &second), (&second, &first)] {
+        let placed = costs.map(seen, Some(whole_run))?;
+        let now = costs.objective(other, whole_run);
+        if costs.objective(other, &placed) + now / 100 * LEAST_GAIN > now || now == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The communication of all phases.

@@ -20,6 +20,20 @@ pub const WINDOW: usize = 50;
 /// Least relative difference (OPT 4.1.3).
 pub const DIFF_MIN: f64 = 0.2;
 
+/// As long as [`WINDOW`] slices of 10 ms, in slices of the profile: what is seen in a window does not depend on
+/// how finely the run was cut.
+#[must_use]
+pub fn window_of_half_a_second(slices: &[Slice]) -> usize {
+    const HALF_A_SECOND: u64 = WINDOW as u64 * 10_000_000;
+    const FEWEST: u64 = 4;
+    let traced = || slices.iter().filter(|s| s.traced && s.length > 0);
+    let time: u64 = traced().map(|s| s.length).fold(0, u64::saturating_add);
+    match time / traced().count().max(1) as u64 {
+        0 => WINDOW,
+        mean => (HALF_A_SECOND / mean).max(FEWEST) as usize,
+    }
+}
+
 /// The phases of a run as ranges of slices; together they are all slices. Fewer than
 /// 2 n traced slices are one phase.
 #[must_use]

@@ -25,7 +25,7 @@ pub const NO_PHASES: &str =
 
 /// Why `--phases` finds none, where the slices are too few.
 pub fn too_short_for_phases(profile: &Profile, options: &PhaseOptions) -> Option<String> {
-    let (traced, needed) = (traced_slices(profile), 2 * options.window);
+    let (traced, needed) = (traced_slices(profile), 2 * options.window_of(profile));
     let cure = match profile.meta.options.sample {
         Some(_) => "trace without --sample, or longer",
         None => "trace a longer run, or with shorter slices",

@@ -127,6 +127,12 @@ fn solve(
             (stages, pages) = (one, kept);
         }
     }
+    if options.is_decided_together() && stages.len() == 1 {
+        let fixed = pages::place_pages(&without_phases(options), input, target, &stages, &before)?;
+        if remote(&stages, &fixed) < remote(&stages, &pages) + WORTH_MOVING_PAGES {
+            pages = fixed;
+        }
+    }
     let comm = placer.communication(&stages);
     let state = |at: usize| {
         let arrangement = |threads, nodes: fn(&PagePlacement) -> &[_]| Arrangement {
@@ -176,8 +182,19 @@ fn solve(
     })
 }
 
+/// Pages stay where no more than this share of accesses would become local: which few pages that are is
+/// not the same in the next run.
+const WORTH_MOVING_PAGES: f64 = 0.01;
+
 /// Less than this share of accesses is no difference.
 const NOTICEABLE: f64 = 0.005;
+
+fn without_phases(options: &MapOptions) -> MapOptions {
+    MapOptions {
+        phases: None,
+        ..options.clone()
+    }
+}
 
 /// What one placement for the whole run achieves.
 fn one(
@@ -187,10 +204,7 @@ fn one(
     threads: &[u32],
     before: &[u32],
 ) -> Result<PlacementQuality> {
-    let options = MapOptions {
-        phases: None,
-        ..options.clone()
-    };
+    let options = without_phases(options);
     let stages = [ThreadStage::whole_run(threads.to_vec())];
     let pages = pages::place_pages(&options, input, target, &stages, before)?;
     Ok(placement_quality(&Arrangement {

@@ -8,7 +8,9 @@ use hither_model::map::data::{
 };
 use hither_model::map::phase_plan::{MigrationLimits, PhaseRule};
 use hither_model::map::threads;
+use hither_model::metrics::phase_detection;
 use hither_model::topology::{CpuKindSelection, MachineRestrictions, PuList};
+use hither_profile::Profile;
 
 /// How to place threads and pages, and on what; what is placed is a [`super::input::Source`].
 #[derive(Clone, Debug, PartialEq)]
@@ -46,12 +48,20 @@ pub struct MapOptions {
 /// Which phases get a placement of their own (OPT 6.2, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PhaseOptions {
-    /// Slices whose mean tells phases apart.
-    pub window: usize,
+    /// Slices whose mean tells phases apart; `None` for as many as last half a second.
+    pub window: Option<usize>,
     /// Least relative difference between phases.
     pub difference: f64,
     pub rule: PhaseRule,
     pub limits: MigrationLimits,
+}
+
+impl PhaseOptions {
+    /// Slices whose mean tells phases of a profile apart.
+    pub fn window_of(&self, profile: &Profile) -> usize {
+        let half_a_second = || phase_detection::window_of_half_a_second(&profile.slices);
+        self.window.unwrap_or_else(half_a_second)
+    }
 }
 
 /// What the distance of two PUs is.
@@ -181,7 +191,7 @@ impl MapOptions {
                 ],
             };
             keep("rule", Some(phases.rule.name().to_owned()));
-            keep("phase-window", Some(phases.window.to_string()));
+            keep("phase-window", phases.window.map(|n| n.to_string()));
             keep("phase-difference", Some(phases.difference.to_string()));
             for (name, value) in of_rule {
                 keep(name, Some(value));

@@ -15,8 +15,7 @@ use hither_model::map::data;
 use hither_model::map::data::page_groups::GroupDecision;
 use hither_model::map::data::PlacementPageSize;
 use hither_model::map::phase_plan::{MigrationLimits, PhaseRule};
-use hither_model::map::{data, threads};
-use hither_model::metrics::phase_detection::{DIFF_MIN, WINDOW};
+use hither_model::metrics::phase_detection::DIFF_MIN;
 use hither_model::topology::PuList;
 use hither_model::units;
 
@@ -158,9 +157,9 @@ pub struct MapPhaseArgs {
     #[arg(long)]
     pub phases: bool,
 
-    /// Slices whose mean tells phases apart
-    #[arg(long, value_name = "N", default_value_t = WINDOW, requires = "phases")]
-    pub phase_window: usize,
+    /// Slices whose mean tells phases apart [default: as many as last half a second]
+    #[arg(long, value_name = "N", requires = "phases")]
+    pub phase_window: Option<usize>,
 
     /// Least relative difference between phases
     #[arg(long, value_name = "X", default_value_t = DIFF_MIN, value_parser = positive, requires = "phases")]

@@ -26,9 +26,9 @@ type ChosenStage = (usize, usize);
 type Reached = (u128, usize);
 
 impl StageChoice<'_> {
-    /// The stages, in order; of equal ones the fewest, and the first place. `moving` is what a change
-    /// from one place to another costs.
-    pub fn cheapest(&self, moving: impl Fn(usize, usize) -> u128) -> Vec<ChosenStage> {
+    /// The stages, in order; of equal ones the fewest, and the first place. `moving` is what a change costs at
+    /// the beginning of a segment, from one place to another.
+    pub fn cheapest(&self, moving: impl Fn(usize, usize, usize) -> u128) -> Vec<ChosenStage> {
         let segments = self.costs.len();
         let places = self.costs.first().map_or(0, Vec::len);
         if places == 0 {
@@ -42,7 +42,12 @@ impl StageChoice<'_> {
             let ends: Vec<Reached> = ends.collect();
             let begins = (0..places).map(|to| {
                 let from = (0..places).filter(|from| *from != to);
-                let costs = from.map(|from| (ends[from].0.saturating_add(moving(from, to)), from));
+                let change = |from: usize| match end < segments {
+                    true => ends[from].0.saturating_add(moving(end, from, to)),
+                    // Nothing comes after.
+                    false => u128::MAX,
+                };
+                let costs = from.map(|from| (change(from), from));
                 costs.min().unwrap_or((u128::MAX, to))
             });
             begin.push(begins.collect());
@@ -101,7 +106,7 @@ mod tests {
             starts: &starts,
             interval,
         };
-        choice.cheapest(|_, _| moving)
+        choice.cheapest(|_, _, _| moving)
     }
 
     /// 30 to be in the wrong place in the middle, 300 at the ends.

@@ -143,7 +143,7 @@ fn cheapest_moves(history: &PageHistory, limits: &MigrationLimits) -> PageMoves 
         starts: &groups.iter().map(|g| g[0].start).collect::<Vec<_>>(),
         interval: limits.page_interval,
     };
-    let stages = choice.cheapest(|_, _| limits.page_move.into());
+    let stages = choice.cheapest(|_, _, _| limits.page_move.into());
     let node = |user: usize| NodeIx(users[user] as u32);
     stages
         .into_iter()

@@ -150,6 +150,10 @@ impl TwoNodes {
 }
 
 impl PlanCosts for TwoNodes {
+    fn halves(&self, phase: &PhaseCommunication) -> [CommMatrix; 2] {
+        [phase.matrix.clone(), phase.matrix.clone()]
+    }
+
     fn map(&self, matrix: &CommMatrix, now: Option<&[u32]>) -> Result<PuAssignment, String> {
         pairs_together(matrix, now)
     }
@@ -285,6 +289,62 @@ fn seconds(count: u64) -> Vec<Slice> {
         ..Slice::default()
     };
     (0..count).map(slice).collect()
+}
+
+/// Phases whose first half has pairs "a" and whose second half pairs "b", whatever they are as a whole.
+struct Shifting(TwoNodes);
+
+impl PlanCosts for Shifting {
+    fn halves(&self, _: &PhaseCommunication) -> [CommMatrix; 2] {
+        ['a', 'b'].map(|kind| phase(kind, 0, 1, 50_000).matrix)
+    }
+    fn map(&self, matrix: &CommMatrix, now: Option<&[u32]>) -> Result<PuAssignment, String> {
+        self.0.map(matrix, now)
+    }
+    fn objective(&self, matrix: &CommMatrix, threads: &[u32]) -> u128 {
+        self.0.objective(matrix, threads)
+    }
+    fn distance_moved(&self, from: &[u32], to: &[u32]) -> u128 {
+        self.0.distance_moved(from, to)
+    }
+}
+
+/// NPB LU was given 180 placements that fitted what its threads happened to do.
+#[test]
+fn what_is_chance_gets_no_placement_of_its_own() {
+    let machine = TwoNodes::new;
+    let check = |phases: &[PhaseCommunication],
+                 costs: &dyn Fn(&[PhaseCommunication]) -> usize,
+                 expected| {
+        assert_eq!(costs(phases), expected);
+    };
+    let limits = MigrationLimits::default();
+    let stable = |phases: &[PhaseCommunication]| {
+        plan_threads_together(phases, &limits, &machine())
+            .unwrap()
+            .len()
+    };
+    let shifting = |phases: &[PhaseCommunication]| {
+        plan_threads_together(phases, &limits, &Shifting(machine()))
+            .unwrap()
+            .len()
+    };
+    let phases = [
+        phase('a', 0, 1000, 90_000),
+        phase('b', 1000, 2000, 80_000),
+        phase('a', 2000, 3000, 90_000),
+    ];
+    check(&phases, &stable, 3);
+    check(&phases, &shifting, 1);
+    // 3 % to gain in the phase in the middle, which is far more than moving costs.
+    let mut nearly = phases.clone();
+    for (i, j) in [(0, 1), (2, 3)] {
+        nearly[1].matrix.add(i, j, 7_500_000);
+    }
+    for (i, j) in [(0, 2), (1, 3)] {
+        nearly[1].matrix.add(i, j, 8_000_000);
+    }
+    check(&nearly[..2], &stable, 1);
 }
 
 proptest! {

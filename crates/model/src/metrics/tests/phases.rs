@@ -1,4 +1,4 @@
-use crate::metrics::phase_detection::communication_phases;
+use crate::metrics::phase_detection::{communication_phases, window_of_half_a_second};
 use hither_profile::Slice;
 use proptest::prelude::*;
 use std::ops::Range;
@@ -115,4 +115,22 @@ proptest! {
             }
         }
     }
+}
+
+/// As long as OPT's 50 slices of 10 ms, however finely the run was cut.
+#[test]
+fn a_window_is_half_a_second() {
+    let check = |milliseconds: u64, window: usize| {
+        let slice = Slice {
+            length: milliseconds * 1_000_000,
+            traced: true,
+            ..Slice::default()
+        };
+        assert_eq!(window_of_half_a_second(&vec![slice; 20]), window);
+    };
+    check(10, 50);
+    check(1, 500);
+    check(100, 5);
+    check(1000, 4);
+    assert_eq!(window_of_half_a_second(&[]), 50);
 }
