@@ -20,6 +20,7 @@ pub mod segment;
 pub mod segment_layout;
 pub mod segment_reuse;
 pub mod segment_view;
+mod segment_written;
 pub mod target_memory;
 pub mod userfaultfd;
 pub mod wire;

@@ -4,6 +4,7 @@
 //! access is checked against the size of the mapping, a place outside reads as zeros,
 //! and the layout used is the one computed here, never the one in the header.
 use crate::segment_layout::SegmentLayout;
+use crate::segment_written::WrittenPages;
 use crate::wire::{self, SegmentHeader, SegmentHook, SegmentRecord};
 use nix::fcntl::{fallocate, fcntl, FallocateFlags, FcntlArg, SealFlag};
 use nix::sys::memfd::{memfd_create, MFdFlags};
@@ -58,6 +59,7 @@ pub struct Segment {
     base: NonNull<u8>,
     file: OwnedFd,
     layout: SegmentLayout,
+    written: WrittenPages,
 }
 
 // SAFETY: the mapping is plain shared memory, reached only through atomics.
@@ -104,6 +106,7 @@ impl Segment {
             base: base.cast(),
             file,
             layout,
+            written: WrittenPages::new(layout.total),
         };
         segment.write_header(config);
         Ok(segment)
@@ -214,7 +217,13 @@ impl Segment {
     /// Fills a part with zeros; whole pages of it take no memory then.
     pub(crate) fn make_zero(&self, start: u64, length: u64) -> nix::Result<()> {
         let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        fallocate(&self.file, mode, start as i64, length as i64)
+        fallocate(&self.file, mode, start as i64, length as i64)?;
+        self.written.forget(start, length);
+        Ok(())
+    }
+
+    pub(crate) fn written_pages(&self) -> &WrittenPages {
+        &self.written
     }
 
     #[must_use]
@@ -298,16 +307,23 @@ impl Segment {
         }
     }
 
-    /// Appends `length` bytes from `at` on; zeros outside the segment. Words are atomic.
+    /// Appends `length` bytes from `at` on; zeros outside the segment and where it was never written.
+    /// Words are atomic.
     pub fn append_bytes(&self, at: u64, length: usize, to: &mut Vec<u8>) {
         let before = (at % 8) as usize;
         let first = at - before as u64;
         let words = (before + length).div_ceil(8) as u64;
         let start = to.len();
         to.reserve(length + 16);
+        let mut written = false;
         for word in 0..words {
+            let word_at = first.saturating_add(word * 8);
+            if word == 0 || word_at.is_multiple_of(4096) {
+                written = self.is_written(word_at);
+            }
             let value = self
-                .atomic_u64(first.saturating_add(word * 8))
+                .atomic_u64(word_at)
+                .filter(|_| written)
                 .map_or(0, |a| a.load(Ordering::Relaxed));
             to.extend_from_slice(&value.to_le_bytes());
         }
@@ -324,15 +340,21 @@ impl Segment {
         cell.map_or(0, |a| a.swap(value, Ordering::AcqRel))
     }
 
-    /// Reads a record word by word; zeros where it lies outside the segment. Words are
+    /// Reads a record word by word; zeros outside the segment and where it was never written. Words are
     /// atomic, the record is not: a caller that needs it whole checks a flag in it.
     #[must_use]
     pub fn read<T: SegmentRecord>(&self, at: u64) -> T {
         let mut record = MaybeUninit::<T>::zeroed();
         let words = record.as_mut_ptr().cast::<u64>();
+        let mut written = false;
         for n in 0..size_of::<T>() / 8 {
+            let word_at = at.saturating_add(n as u64 * 8);
+            if n == 0 || word_at.is_multiple_of(4096) {
+                written = self.is_written(word_at);
+            }
             let value = self
-                .atomic_u64(at.saturating_add(n as u64 * 8))
+                .atomic_u64(word_at)
+                .filter(|_| written)
                 .map_or(0, |a| a.load(Ordering::Relaxed));
             // SAFETY: n is below the record's size in words; unaligned writes are allowed.
             unsafe { words.add(n).write_unaligned(value) };

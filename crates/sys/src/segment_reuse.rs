@@ -12,7 +12,8 @@ impl Segment {
     pub fn free_slots(&self) -> u32 {
         let words = u64::from(wire::MAX_THREADS / 64);
         let given_back = (0..words).map(|word| self.load_u64(GIVEN_BACK + word * 8).count_ones());
-        wire::MAX_THREADS - self.next_thread() + given_back.sum::<u32>()
+        let free = wire::MAX_THREADS - self.next_thread() + given_back.sum::<u32>();
+        free.min(wire::MAX_THREADS)
     }
 
     /// Whether a slot has a thread, which may have ended.
@@ -117,6 +118,7 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
+    use super::GIVEN_BACK;
     use crate::segment::{Segment, SegmentConfig};
     use crate::wire;
 
@@ -173,6 +175,14 @@ mod tests {
         let left = words.map(|at| s.load_u64(at));
         assert_eq!(left, [7, 0, 0, 7]);
         s.clear_block(wire::MAX_BLOCKS);
+    }
+
+    #[test]
+    fn no_more_slots_are_free_than_there_are() {
+        let s = segment();
+        (0..u64::from(wire::MAX_THREADS / 64))
+            .for_each(|n| s.store_u64(GIVEN_BACK + n * 8, u64::MAX));
+        assert_eq!(s.free_slots(), wire::MAX_THREADS);
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! Typed views of the segment's areas, for the collector. Indices may be any number:
 //! out of range reads zeros.
 use crate::segment::Segment;
+use crate::segment_written::WrittenPage;
 use crate::wire::{self, SegmentHeader};
 use std::mem::offset_of;
+
+/// What a path can have (PATH_MAX): the ring has room for more.
+const LONGEST_PATH: usize = 4096;
 
 macro_rules! header_at {
     ($field:ident) => {
@@ -143,11 +147,16 @@ impl Segment {
         }
     }
 
-    /// One past the last object record in use, never above the limit.
-    #[must_use]
-    pub fn next_object(&self) -> u32 {
-        self.load_u32(header_at!(next_object))
-            .min(wire::MAX_OBJECTS)
+    /// The object records in use, without those that were never written.
+    pub fn written_objects(&self) -> impl Iterator<Item = u32> + '_ {
+        let next = self
+            .load_u32(header_at!(next_object))
+            .min(wire::MAX_OBJECTS);
+        let mut page = WrittenPage::default();
+        (1..next).filter(move |&record| {
+            let size = size_of::<wire::TargetObject>() as u64;
+            page.is_written(self, self.layout().objects + u64::from(record) * size)
+        })
     }
 
     /// Calls `each` for the objects that a thread accessed: id in its process, counts.
@@ -165,6 +174,9 @@ impl Segment {
             while bits != 0 {
                 let first = (word * 64 + bits.trailing_zeros()) * group;
                 bits &= bits - 1;
+                if !self.has_data(row + u64::from(first) * size, u64::from(group) * size) {
+                    continue;
+                }
                 for id in first..first + group {
                     let count: wire::ObjectCount = self.read(row + u64::from(id) * size);
                     if count != wire::ObjectCount::default() {
@@ -203,7 +215,14 @@ impl Segment {
 
     #[must_use]
     pub fn owner(&self, block: u32) -> wire::BlockOwner {
-        self.read(self.slot_offset(self.layout().owners, block.into(), wire::MAX_BLOCKS, 8))
+        let at = self.slot_offset(self.layout().owners, block.into(), wire::MAX_BLOCKS, 8);
+        // All of them are read again and again, and they are small: whether they were ever written is
+        // not asked.
+        let word = self.load_u64(at);
+        wire::BlockOwner {
+            thread: word as u32,
+            page_block: (word >> 32) as u32,
+        }
     }
 
     #[must_use]
@@ -274,8 +293,12 @@ impl Segment {
             room * 24,
         );
         let first = head.wrapping_sub(waiting);
+        let mut page = WrittenPage::default();
         for n in 0..waiting {
-            each(self.read(ring.saturating_add(first.wrapping_add(n) % room * 24)));
+            let at = ring.saturating_add(first.wrapping_add(n) % room * 24);
+            if page.is_written(self, at) {
+                each(self.read(at));
+            }
         }
         self.store_u64(tail_at, head);
         first.wrapping_sub(tail)
@@ -297,9 +320,13 @@ impl Segment {
         let size = size_of::<wire::LineObservation>() as u64;
         let room = u64::from(wire::OBSERVATIONS) * size;
         let ring = self.slot_offset(self.layout().seen, thread.into(), wire::MAX_THREADS, room);
+        let mut page = WrittenPage::default();
         for n in 0..waiting {
             let index = head.wrapping_sub(waiting).wrapping_add(n) % wire::OBSERVATIONS;
-            each(self.read(ring.saturating_add(u64::from(index) * size)));
+            let at = ring.saturating_add(u64::from(index) * size);
+            if page.is_written(self, at) {
+                each(self.read(at));
+            }
         }
         if waiting > 0 {
             self.store_u32(tail_at, head);
@@ -336,6 +363,7 @@ impl Segment {
             text.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         }
         text.truncate(text.iter().position(|&b| b == 0).unwrap_or(text.len()));
+        text.truncate(LONGEST_PATH);
         self.discard_events(slots);
         Some(EventRecord {
             event,
@@ -387,7 +415,11 @@ impl Segment {
             if thread.used[bit as usize / 64] >> (bit % 64) & 1 == 0 {
                 continue;
             }
-            for n in cache + bit * group..cache + (bit + 1) * group {
+            let first = cache + bit * group;
+            if !self.is_written(start + first * 16) {
+                continue;
+            }
+            for n in first..first + group {
                 let at = start + n * 16;
                 let entry: wire::LineCacheEntry = self.read(at);
                 if entry.tag != 0 {

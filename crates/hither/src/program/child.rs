@@ -5,7 +5,7 @@
 //! (kill, mpirun, batch systems) are handed on. Both arrive through a signalfd, which
 //! gives the sender's pid.
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use hither_profile::RunEnd;
@@ -113,6 +113,32 @@ pub fn wait_for_child(child: Pid, signals: &HeldSignals, mut tick: impl FnMut())
             return Ok(end);
         }
         tick();
+    }
+}
+
+/// Waits for a process of ours that works on after the program's end. A signal that comes later than
+/// those that were meant for the program ends it; its number then.
+///
+/// # Errors
+/// When the kernel refuses to watch it.
+pub fn wait_for_helper(helper: Pid, signals: &HeldSignals) -> Result<Option<u8>> {
+    let watched = hither_sys::process::pidfd(helper).context("cannot watch the collector")?;
+    let began = Instant::now();
+    let timeout = PollTimeout::try_from(TICK_INTERVAL).unwrap_or(PollTimeout::NONE);
+    loop {
+        let mut ready = [PollFd::new(watched.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut ready, timeout) {
+            Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+            Ok(_) => return Ok(None),
+            Err(error) => return Err(error).context("cannot wait for the collector"),
+        }
+        while let Ok(Some(info)) = signals.fd.read_signal() {
+            if began.elapsed() > AFTERWARDS {
+                // ESRCH: it has ended just now.
+                let _ = kill(helper, Signal::SIGKILL);
+                return Ok(u8::try_from(info.ssi_signo).ok());
+            }
+        }
     }
 }
 

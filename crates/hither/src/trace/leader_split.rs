@@ -93,6 +93,11 @@ impl LauncherHalf {
         self.link.send_line(&pid.to_string())?;
         let end = child::wait_for_child(pid, &signals, || {})?;
         self.link.send_line(&serde_json::to_string(&end)?)?;
+        let collected = child::wait_for_helper(self.collector, &signals)?;
+        if let Some(signal) = collected {
+            // Whoever waits for the profile has had enough.
+            return Ok(128u8.saturating_add(signal));
+        }
         match self.collector_status()? {
             0 => Ok(child::exit_status(&end)),
             failed => Ok(failed),

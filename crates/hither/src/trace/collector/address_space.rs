@@ -4,13 +4,22 @@
 use super::ended_intervals::EndedIntervals;
 use super::region_interval::RegionInterval;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A page named for the profile: (region, page number in it).
 pub type PageName = (u32, u32);
 
+/// Memory that an interval takes, roughly.
+const LIVE_BYTES: u64 = 64;
+
 #[derive(Clone, Default)]
 pub struct AddressSpaceHistory {
-    live: BTreeMap<u64, RegionInterval>,
+    /// A forked child has its parent's, until one of them changes.
+    live: Arc<BTreeMap<u64, RegionInterval>>,
+    /// The generation at the fork, from which on the child has had the intervals that it shares.
+    forked: Option<u32>,
+    /// Intervals that were left to children when it changed.
+    left: usize,
     ended: EndedIntervals,
     /// Generation up to which changes have been reported. A page of a later one may lie in a
     /// mapping that is not known yet, at the address of one that is.
@@ -20,12 +29,39 @@ pub struct AddressSpaceHistory {
 impl AddressSpaceHistory {
     /// What a forked child starts with.
     pub fn fork(&self, generation: u32) -> AddressSpaceHistory {
-        let mut live = self.live.clone();
-        live.values_mut().for_each(|i| i.generation = generation);
         AddressSpaceHistory {
-            live,
+            live: Arc::clone(&self.live),
+            forked: Some(generation),
+            left: 0,
             ended: EndedIntervals::default(),
             reported: generation,
+        }
+    }
+
+    /// Memory that it takes for itself, roughly.
+    pub fn bytes(&self) -> u64 {
+        let own = self.forked.map_or(self.live.len(), |_| 0);
+        (own + self.left) as u64 * LIVE_BYTES + self.ended.bytes()
+    }
+
+    /// The live intervals, to be changed.
+    fn own_live(&mut self) -> &mut BTreeMap<u64, RegionInterval> {
+        let forked = self.forked.take();
+        if forked.is_none() && Arc::strong_count(&self.live) > 1 {
+            self.left += self.live.len();
+        }
+        let live = Arc::make_mut(&mut self.live);
+        if let Some(generation) = forked {
+            live.values_mut().for_each(|i| i.generation = generation);
+        }
+        live
+    }
+
+    /// As this process has it.
+    fn own(&self, interval: RegionInterval) -> RegionInterval {
+        RegionInterval {
+            generation: self.forked.unwrap_or(interval.generation),
+            ..interval
         }
     }
 
@@ -41,13 +77,15 @@ impl AddressSpaceHistory {
             .collect();
         let mut pieces = Vec::new();
         for key in hit {
-            let Some(old) = self.live.get(&key).copied().filter(|i| i.end > start) else {
+            let old = self.live.get(&key).filter(|i| i.end > start);
+            let Some(old) = old.map(|old| self.own(*old)) else {
                 continue;
             };
-            self.live.remove(&key);
+            let live = self.own_live();
+            live.remove(&key);
             for rest in [(old.start, start), (end, old.end)] {
                 if rest.0 < rest.1 {
-                    self.live.insert(rest.0, old.subinterval(rest.0, rest.1));
+                    live.insert(rest.0, old.subinterval(rest.0, rest.1));
                 }
             }
             pieces.push(old.subinterval(old.start.max(start), old.end.min(end)));
@@ -69,27 +107,29 @@ impl AddressSpaceHistory {
             return Vec::new();
         }
         let replaced = self.unmap(interval.start, interval.end);
-        self.live.insert(interval.start, interval);
+        self.own_live().insert(interval.start, interval);
         replaced
     }
 
     /// The live interval around a page.
     pub fn live_at(&self, page: u64) -> Option<RegionInterval> {
         let (_, interval) = self.live.range(..=page).next_back()?;
-        (page < interval.end).then_some(*interval)
+        (page < interval.end).then(|| self.own(*interval))
     }
 
     /// The live intervals in [start, end), whole.
-    pub fn live_in(&self, start: u64, end: u64) -> impl Iterator<Item = &RegionInterval> {
+    pub fn live_in(&self, start: u64, end: u64) -> impl Iterator<Item = RegionInterval> + '_ {
         let first = self.live_at(start).map_or(start, |i| i.start);
-        self.live.range(first..end.max(first)).map(|(_, i)| i)
+        let live = self.live.range(first..end.max(first));
+        live.map(|(_, i)| self.own(*i))
     }
 
     /// The intervals to put in place one after the other for what is there now, over the
     /// last `gone` of those that are not any more.
     pub fn snapshot(&self, gone: usize) -> Vec<RegionInterval> {
-        let ended = self.ended.last(gone).iter();
-        ended.chain(self.live.values()).copied().collect()
+        let ended = self.ended.last(gone).iter().copied();
+        let live = self.live.values().map(|i| self.own(*i));
+        ended.chain(live).collect()
     }
 
     /// What was around a page when the process was at `generation`: the youngest interval
@@ -143,6 +183,27 @@ mod tests {
         let region = |generation| s.interval_at(11, generation).map(|i| i.region);
         assert_eq!([3, 4, 5, 9, 1].map(region), [1, 1, 2, 2, 1].map(Some));
         assert_eq!(s.interval_at(9, 5), None);
+    }
+
+    #[test]
+    fn a_forked_child_has_what_was_there_from_its_fork_on() {
+        let mut parent = AddressSpaceHistory::default();
+        parent.map(interval(10, 20, 1, 3));
+        parent.map(interval(30, 40, 2, 4));
+        let mut child = parent.fork(7);
+        assert_eq!(child.bytes(), 0, "nothing of its own yet");
+        assert_eq!(child.live_at(12).unwrap().generation, 7);
+        parent.unmap(10, 20);
+        assert_eq!(parent.live_at(12), None);
+        assert_eq!(child.live_at(12).unwrap().region, 1);
+        child.unmap(15, 16);
+        child.map(interval(15, 16, 3, 8));
+        let all = child.live_in(0, 100);
+        let all: Vec<_> = all.map(|i| (i.start, i.region, i.generation)).collect();
+        assert_eq!(all, [(10, 1, 7), (15, 3, 8), (16, 1, 7), (30, 2, 7)]);
+        assert_eq!(child.interval_at(15, 7).unwrap().region, 1);
+        assert_eq!(parent.live_at(30).unwrap().generation, 4);
+        assert!(child.bytes() > 0 && parent.bytes() > 0);
     }
 
     #[test]

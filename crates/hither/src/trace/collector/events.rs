@@ -1,4 +1,5 @@
 //! The event ring -> regions, heap and processes, in the order things happened.
+use super::deadline::Deadline;
 use super::heap::{self, HeapTracker};
 use super::regions::RegionMap;
 use super::thread_rows::ThreadRows;
@@ -9,6 +10,19 @@ use std::time::{Duration, Instant};
 
 /// A record reserved but not completed for this long was left by a thread that died.
 const BROKEN_EVENT_TIMEOUT: Duration = Duration::from_millis(500);
+/// More than there are HI_LOST_*.
+const LOST_KINDS: u64 = 64;
+/// What is kept of these takes memory.
+const CHANGES_OF_MEMORY: [u8; 8] = [
+    wire::EV_PROCESS,
+    wire::EV_MODULE,
+    wire::EV_MAP,
+    wire::EV_UNMAP,
+    wire::EV_REMAP,
+    wire::EV_BRK,
+    wire::EV_ALLOC,
+    wire::EV_BLOCKS,
+];
 
 #[derive(Default)]
 pub struct TargetState {
@@ -27,8 +41,11 @@ pub struct TargetState {
 
 impl TargetState {
     /// Takes all complete events, at most one ring's worth.
-    pub fn drain(&mut self, segment: &Segment) {
+    pub fn drain(&mut self, segment: &Segment, deadline: &Deadline) {
         for _ in 0..wire::EVENTS {
+            if deadline.passed() {
+                return;
+            }
             let Some(record) = segment.take_event() else {
                 break;
             };
@@ -48,15 +65,15 @@ impl TargetState {
     }
 
     /// The last drain: an incomplete record will not be completed any more.
-    pub fn drain_final(&mut self, segment: &Segment) {
-        self.drain(segment);
+    pub fn drain_final(&mut self, segment: &Segment, deadline: &Deadline) {
+        self.drain(segment, deadline);
         for _ in 0..wire::EVENTS {
-            if segment.events_waiting() == 0 {
+            if segment.events_waiting() == 0 || deadline.passed() {
                 break;
             }
             segment.skip_broken_event();
             self.broken_events += 1;
-            self.drain(segment);
+            self.drain(segment, deadline);
         }
     }
 
@@ -67,6 +84,24 @@ impl TargetState {
     }
 
     fn apply_event(&mut self, record: &EventRecord, segment: &Segment) {
+        let process = u32::from(record.event.process);
+        let generation = record.event.generation;
+        let bytes = |regions: &RegionMap| regions.spaces.get(&process).map_or(0, |s| s.bytes());
+        let spent = self.regions.budget.is_spent();
+        if spent && CHANGES_OF_MEMORY.contains(&record.event.kind) {
+            self.regions.budget.refused += 1;
+        } else {
+            let before = bytes(&self.regions);
+            self.apply_kept_event(record, segment);
+            let after = bytes(&self.regions);
+            self.regions.budget.give_back(before);
+            self.regions.budget.spend(after);
+        }
+        let space = self.regions.spaces.entry(process).or_default();
+        space.reported = space.reported.max(generation);
+    }
+
+    fn apply_kept_event(&mut self, record: &EventRecord, segment: &Segment) {
         let (event, text) = (&record.event, record.text.as_str());
         let process = u32::from(event.process);
         let (a, generation) = (&event.a, event.generation);
@@ -87,13 +122,11 @@ impl TargetState {
             wire::EV_BLOCKS => {
                 heap::mark_blocks(process, a[0], &mut self.regions);
             }
-            wire::EV_LOST => {
+            wire::EV_LOST if a[0] < LOST_KINDS => {
                 self.lost.insert(a[0]);
             }
             _ => {}
         }
-        let space = self.regions.spaces.entry(process).or_default();
-        space.reported = space.reported.max(generation);
     }
 
     fn add_process_image(&mut self, process: u32, a: &[u64; 6], executable: &str, generation: u32) {
@@ -101,11 +134,14 @@ impl TargetState {
         let forked_from = parent.filter(|_| a[2] == 1);
         self.regions
             .add_process_image(process, forked_from, (a[3], a[4]), generation);
+        self.regions.budget.spend(executable.len() as u64);
         self.threads
             .executables
             .insert(process, executable.to_owned());
         let pid = i32::try_from(a[0]).ok();
-        self.images.extend(pid.map(|pid| (pid, process)));
+        if self.images.len() < wire::MAX_PROCESSES as usize {
+            self.images.extend(pid.map(|pid| (pid, process)));
+        }
         // Must be asked while the process lives; ranks live long enough.
         if let Some(rank) = pid.and_then(mpi::local_rank_of) {
             self.ranks.insert(process, rank);

@@ -3,6 +3,7 @@
 use super::address_space::PageName;
 use super::allocation_paths::folded;
 use super::code_lines::CodePlace;
+use super::deadline::Deadline;
 use super::objects::ObjectTables;
 use super::pages::FirstToucher;
 use super::regions::{RegionMap, PAGE_BITS};
@@ -23,6 +24,7 @@ pub struct FirstTouchInput<'a> {
     pub touchers: Vec<FirstToucher>,
     /// Those of the profile.
     pub threads: &'a [Thread],
+    pub deadline: &'a Deadline,
 }
 
 /// What is known of a code site and the calls that led to it.
@@ -83,10 +85,11 @@ fn touches_by_place(input: FirstTouchInput<'_>, naming: &mut dyn Symbolizer) -> 
         found,
         touchers,
         threads,
+        deadline,
     } = input;
     let mut places: HashMap<(u32, u32), Option<TouchPlace>> = HashMap::new();
     let mut touches = Vec::new();
-    for ((object, slot, site, path), pages) in count_pages(found, touchers) {
+    for ((object, slot, site, path), pages) in count_pages(found, touchers, deadline) {
         let known = places
             .entry((site, path))
             .or_insert_with(|| touch_place(site, path, segment, regions, naming));
@@ -195,6 +198,7 @@ fn runs_teams(call: &SourceLine) -> bool {
 fn count_pages(
     found: &ObjectTables,
     mut touchers: Vec<FirstToucher>,
+    deadline: &Deadline,
 ) -> BTreeMap<(u32, u32, u32, u32), u64> {
     touchers.sort_unstable_by_key(|t| t.name);
     let mut sums = BTreeMap::new();
@@ -207,7 +211,7 @@ fn count_pages(
         );
         let from = touchers.partition_point(|t| t.name < first);
         let own = touchers[from..].iter().take_while(|t| t.name <= last);
-        for t in own {
+        for t in own.take_while(|_| !deadline.passed()) {
             let key = (object, t.thread, t.site, t.path);
             *sums.entry(key).or_default() += 1;
         }

@@ -1,4 +1,5 @@
 //! Heap blocks by the calls that allocated them.
+use super::memory_budget::{BLOCK_BYTES, SITE_BYTES};
 use super::regions::RegionMap;
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
@@ -51,8 +52,12 @@ impl HeapTracker {
         let entry = &mut self.sites[site as usize];
         if let Some((region, offset)) = mark_blocks(process, address, regions) {
             entry.ranges.push((region, offset, size));
+            regions.budget.spend(BLOCK_BYTES);
             if entry.ranges.len() > 2 * MAX_RANGES {
+                let before = entry.ranges.len();
                 keep_largest_ranges(&mut entry.ranges);
+                let gone = (before - entry.ranges.len()) as u64;
+                regions.budget.give_back(gone * BLOCK_BYTES);
             }
         }
     }
@@ -78,6 +83,7 @@ impl HeapTracker {
             .filter_map(|pc| regions.locate_code(object.process, pc - 1, generation))
             .collect();
         let site = self.sites.len() as u32;
+        regions.budget.spend(SITE_BYTES);
         self.sites.push(AllocationSite {
             process,
             thread: object.thread,

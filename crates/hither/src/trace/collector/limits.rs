@@ -88,6 +88,9 @@ pub fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost)
     let (wall, slices) = (engine.timer.wall_slices, engine.slices.rows.len());
     say(wall > 0, format!(
         "{wall} of {slices} slices last as long as the wall clock says: the program's memory may not be read, so its instructions were not known meanwhile."));
+    let refused = engine.target_state.regions.budget.refused;
+    say(refused > 0, format!(
+        "{refused} reports of mappings and heap blocks were not kept, which would have taken too much memory: pages there have another name or none."));
     let (pages, comm) = (engine.pages.factor(), engine.comm.factor());
     say(pages > 1, format!(
         "Page usage over time is kept for groups of {pages} slices, to stay within the budgets of size and collector time; totals are exact."));

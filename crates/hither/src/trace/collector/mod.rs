@@ -14,6 +14,7 @@ mod burst_recorder;
 mod clock;
 mod code_lines;
 mod comm;
+mod deadline;
 mod ended_intervals;
 mod ended_regions;
 mod engine;
@@ -22,6 +23,7 @@ mod first_touch_lines;
 mod heap;
 mod late_modules;
 mod limits;
+mod memory_budget;
 mod object_accesses;
 mod objects;
 mod pages;
@@ -46,6 +48,7 @@ mod window_regions;
 
 use super::symbolizer::Symbolizer;
 use anyhow::{anyhow, Context, Result};
+use deadline::Deadline;
 use engine::CollectorEngine;
 use hither_profile::bursts::BurstWriter;
 use hither_profile::{Profile, RunEnd, TraceOptions};
@@ -206,6 +209,7 @@ impl Collector {
             engine.record_bursts(writer);
         }
         let shown = Arc::clone(&live);
+        let deadline = Arc::clone(&engine.deadline);
         let thread = std::thread::Builder::new()
             .name("hither-collect".into())
             .spawn(move || {
@@ -240,7 +244,12 @@ impl Collector {
             .context(
                 "cannot start the collector's thread: raise the limit on processes (ulimit -u)",
             )?;
-        Ok(RunningCollector { thread, stop, live })
+        Ok(RunningCollector {
+            thread,
+            stop,
+            live,
+            deadline,
+        })
     }
 }
 
@@ -249,6 +258,7 @@ pub struct RunningCollector {
     thread: JoinHandle<CollectorEngine>,
     stop: SyncSender<()>,
     live: Arc<Mutex<LiveStatus>>,
+    deadline: Arc<Deadline>,
 }
 
 impl RunningCollector {
@@ -263,6 +273,7 @@ impl RunningCollector {
     /// # Errors
     /// When the collector's thread failed.
     pub fn finish(self, end: RunEnd, naming: &mut dyn Symbolizer) -> Result<CollectedRun> {
+        self.deadline.arm();
         // The thread may have gone already, which join tells.
         let _ = self.stop.send(());
         let engine = self.thread.join().map_err(|_| {

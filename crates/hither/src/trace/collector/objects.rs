@@ -2,6 +2,7 @@
 //! memory. Their accesses and source lines: object_accesses.rs.
 use super::address_space::PageName;
 use super::allocation_paths::{smaller, AllocationPaths};
+use super::deadline::Deadline;
 use super::heap::{keep_largest_ranges, HeapTracker};
 use super::regions::{RegionMap, PAGE_BITS};
 use super::samples::SampleTally;
@@ -36,6 +37,7 @@ pub struct ObjectInput<'a> {
     pub threads: &'a ThreadNumbers,
     /// What a sampled count stands for.
     pub scale: f64,
+    pub deadline: &'a Deadline,
 }
 
 #[derive(Default)]
@@ -193,6 +195,9 @@ impl ObjectBuilder<'_> {
             };
             let variables = self.file_variables(&region.file, naming);
             for (n, variable) in variables.iter().enumerate() {
+                if self.input.deadline.passed() {
+                    return;
+                }
                 let offset = variable.vaddr.wrapping_sub(region.file_offset);
                 if offset < region.size && self.touches(touched.clone(), offset, variable.size) {
                     let object = self.static_object(&region, n, variable);
@@ -292,7 +297,8 @@ impl ObjectBuilder<'_> {
 
     /// Variables that only lie on touched pages and were not accessed are no use to anyone.
     fn drop_unused(&mut self) {
-        let shared = self.input.lines.touched_objects(&self.found.ranges);
+        let shared = self.input.lines;
+        let shared = shared.touched_objects(&self.found.ranges, self.input.deadline);
         let mut number = Vec::with_capacity(self.found.objects.len());
         let mut kept = 0;
         for (object, n) in self.found.objects.iter().zip(0..) {

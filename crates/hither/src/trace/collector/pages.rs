@@ -1,5 +1,6 @@
 //! The page pass: which thread read and wrote which page since the last pass.
 use super::address_space::PageName;
+use super::deadline::Deadline;
 use super::events::TargetState;
 use super::regions::RegionMap;
 use super::thread_rows::{ThreadNumbers, ThreadRows};
@@ -30,6 +31,48 @@ pub struct FirstToucher {
     pub path: u32,
 }
 
+/// By page id, in groups: the target gives out its ids as it likes.
+#[derive(Default)]
+struct PageNames(Vec<Option<Box<NamedGroup>>>);
+
+type NamedGroup = [Option<FirstToucher>; wire::BLOCK_PAGES as usize];
+
+impl PageNames {
+    fn place(page: u32) -> (usize, usize) {
+        let group = page / wire::BLOCK_PAGES;
+        (group as usize, (page % wire::BLOCK_PAGES) as usize)
+    }
+
+    fn get(&self, page: u32) -> Option<FirstToucher> {
+        let (group, at) = Self::place(page);
+        self.0.get(group)?.as_ref()?[at]
+    }
+
+    fn take(&mut self, page: u32) -> Option<FirstToucher> {
+        let (group, at) = Self::place(page);
+        self.0.get_mut(group)?.as_mut()?[at].take()
+    }
+
+    fn insert(&mut self, page: u32, toucher: FirstToucher) {
+        let (group, at) = Self::place(page);
+        if group >= self.0.len() {
+            self.0.resize_with(group + 1, || None);
+        }
+        let none = || Box::new([None; wire::BLOCK_PAGES as usize]);
+        self.0[group].get_or_insert_with(none)[at] = Some(toucher);
+    }
+
+    fn iter(&self) -> impl Iterator<Item = FirstToucher> + '_ {
+        let groups = self.0.iter().flatten();
+        groups.flat_map(|group| group.iter().copied().flatten())
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut FirstToucher> {
+        let groups = self.0.iter_mut().flatten();
+        groups.flat_map(|group| group.iter_mut().flatten())
+    }
+}
+
 #[derive(Default)]
 pub struct PageReader {
     /// What was read last, by block ordinal.
@@ -38,8 +81,7 @@ pub struct PageReader {
     known: Vec<bool>,
     /// The blocks of each thread slot.
     of_slot: Vec<Vec<u32>>,
-    /// By page id.
-    names: Vec<Option<FirstToucher>>,
+    names: PageNames,
     /// Pages that have ended and whose ids were used again; their ids from then on, above those of
     /// the target, and by name.
     ended: Vec<FirstToucher>,
@@ -59,9 +101,10 @@ impl PageReader {
         &mut self,
         segment: &Segment,
         target: &mut TargetState,
+        deadline: &Deadline,
     ) -> Vec<CountRow<3>> {
         let mut rows = Vec::new();
-        for number in 1..segment.next_block() {
+        for number in (1..segment.next_block()).take_while(|_| !deadline.passed()) {
             self.read_block(segment, number, &mut target.threads, &mut rows);
         }
         sort_and_sum(&mut rows);
@@ -160,7 +203,7 @@ impl PageReader {
     pub fn end_pages(&mut self, ids: impl Iterator<Item = u32>) -> HashMap<u32, u32> {
         let mut kept = HashMap::new();
         for id in ids {
-            let Some(page) = self.names.get_mut(id as usize).and_then(Option::take) else {
+            let Some(page) = self.names.take(id) else {
                 continue;
             };
             let new = wire::MAX_PAGES + self.ended.len() as u32;
@@ -292,25 +335,22 @@ impl PageReader {
     }
 
     fn remember(&mut self, page: u32, record: &wire::SegmentPage, name: PageName) {
-        let at = page as usize;
-        if at >= self.names.len() {
-            self.names.resize(at + 1, None);
-        }
         self.named += 1;
-        self.names[at] = Some(FirstToucher {
+        let toucher = FirstToucher {
             name,
             thread: record.first_thread,
             epoch: record.first_epoch,
             site: record.first_site,
             path: record.first_path,
-        });
+        };
+        self.names.insert(page, toucher);
     }
 
     /// What is known of a page id.
     pub fn first_toucher(&self, page: u32) -> Option<FirstToucher> {
         match page.checked_sub(wire::MAX_PAGES) {
             Some(ended) => self.ended.get(ended as usize).copied(),
-            None => self.names.get(page as usize).copied().flatten(),
+            None => self.names.get(page),
         }
     }
 
@@ -320,16 +360,24 @@ impl PageReader {
     }
 
     /// At the end: pages whose mapping was never reported.
-    pub fn name_the_rest(&mut self, segment: &Segment, regions: &mut RegionMap) {
+    pub fn name_the_rest(
+        &mut self,
+        segment: &Segment,
+        regions: &mut RegionMap,
+        deadline: &Deadline,
+    ) {
         for page in std::mem::take(&mut self.unnamed) {
+            if deadline.passed() {
+                break;
+            }
             let record = segment.page(page);
             if !self.identify(segment, regions, page, &record) {
                 let name = regions.name_unknown_page(&record);
                 self.remember(page, &record, name);
             }
         }
-        let named = self.names.iter_mut().flatten();
-        for touched in named.chain(&mut self.ended) {
+        let named = self.names.iter_mut().chain(&mut self.ended);
+        for touched in named.take_while(|_| !deadline.passed()) {
             touched.name = regions.late_modules.resolve_page(touched.name);
         }
     }
@@ -337,7 +385,7 @@ impl PageReader {
     /// The threads of the run have their numbers now: the first touchers are known by them, from 1.
     pub fn number_threads(&mut self, numbers: &ThreadNumbers) {
         let ended = self.ended.iter_mut();
-        for touched in self.names.iter_mut().flatten().chain(ended) {
+        for touched in self.names.iter_mut().chain(ended) {
             touched.thread = numbers.of_serial(touched.thread).map_or(0, |ix| ix.0 + 1);
         }
     }
@@ -345,6 +393,6 @@ impl PageReader {
     /// All pages that have a name.
     pub fn first_touchers(&self) -> impl Iterator<Item = FirstToucher> + '_ {
         let ended = self.ended.iter().copied();
-        self.names.iter().copied().flatten().chain(ended)
+        self.names.iter().chain(ended)
     }
 }

@@ -56,6 +56,7 @@ pub fn build_profile(
         pages: &totals,
         threads: &numbers,
         scale: scale.overall_factor(),
+        deadline: &engine.deadline,
     };
     let found = objects::build_objects(input, naming);
     let first_touch_lines = first_touch_lines(
@@ -64,11 +65,18 @@ pub fn build_profile(
             regions: &mut engine.target_state.regions,
             found: &found,
             touchers: engine.page_reader.first_touchers().collect(),
+            deadline: &engine.deadline,
             threads: &threads,
         },
         naming,
     );
     let touches = first_touch(&engine, threads.len());
+    if engine.deadline.missed() {
+        meta.limits.push(
+            "What the program left would have taken too long to read: accesses, names and communication are missing."
+                .into(),
+        );
+    }
     if engine.samples.dropped > 0 {
         meta.limits.push(
             "Source lines were kept for the first million distinct pairs of code and data only."

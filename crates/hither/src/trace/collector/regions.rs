@@ -5,6 +5,7 @@
 use super::address_space::AddressSpaceHistory;
 use super::ended_regions::{EndedRegions, MappingKind};
 use super::late_modules::LateModules;
+use super::memory_budget::{MemoryBudget, LATE_MODULE_BYTES, REGION_BYTES};
 use super::region_interval::RegionInterval;
 use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::wire;
@@ -49,6 +50,7 @@ pub struct RegionMap {
     inherited: HashMap<(u32, u32), u32>,
     pub late_modules: LateModules,
     pub ended: EndedRegions,
+    pub budget: MemoryBudget,
 }
 
 /// First page at or above, and first page after, a byte range.
@@ -68,6 +70,11 @@ impl RegionMap {
     }
 
     fn add(&mut self, process: u32, anonymous: bool, region: Region) -> u32 {
+        if region.kind != RegionKind::Other && self.budget.is_spent() {
+            self.budget.refused += 1;
+            return self.unknown_region(process);
+        }
+        self.budget.spend(REGION_BYTES + region.file.len() as u64);
         self.all.push(KnownRegion {
             region: Region {
                 process: ProcessIx(process.saturating_sub(1)),
@@ -201,6 +208,7 @@ impl RegionMap {
         };
         for i in replaced.iter().filter(|i| i.region != region) {
             self.late_modules.add(*i, region, i.start - pages.0);
+            self.budget.spend(LATE_MODULE_BYTES);
         }
         self.map_interval(process, pages, region, born);
     }

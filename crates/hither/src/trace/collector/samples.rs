@@ -85,7 +85,9 @@ impl SampleTally {
             return known;
         }
         let code = CodePlace::of_site(site, segment, regions);
-        self.codes.insert(site, code);
+        if site < wire::MAX_SITES {
+            self.codes.insert(site, code);
+        }
         code
     }
 }

@@ -4,6 +4,7 @@
 //! number (tracer/core/line_observation.h). Bytes are counted, not only marked, so that an
 //! initialisation or a last sum does not hide that a thread otherwise keeps to its own.
 use super::address_space::PageName;
+use super::deadline::Deadline;
 use super::pages::PageReader;
 use super::regions::PAGE_BITS;
 use super::thread_rows::ThreadNumbers;
@@ -129,8 +130,13 @@ pub struct LineRows {
 
 impl LineRows {
     /// The objects, of which these are (object, region, offset, length), with bytes touched.
-    pub fn touched_objects(&self, ranges: &[(u32, u32, u64, u64)]) -> HashSet<u32> {
-        let touched = |r: &&(u32, u32, u64, u64)| self.overlaps(r.1, r.2, r.3);
+    pub fn touched_objects(
+        &self,
+        ranges: &[(u32, u32, u64, u64)],
+        deadline: &Deadline,
+    ) -> HashSet<u32> {
+        let touched =
+            |r: &&(u32, u32, u64, u64)| !deadline.passed() && self.overlaps(r.1, r.2, r.3);
         ranges.iter().filter(touched).map(|r| r.0).collect()
     }
 

@@ -29,7 +29,7 @@ pub struct ObjectIds {
 impl ObjectIds {
     pub fn read(segment: &Segment) -> ObjectIds {
         let mut ids = ObjectIds::default();
-        for record in 1..segment.next_object() {
+        for record in segment.written_objects() {
             let object = segment.target_object(record);
             if object.kind != 0 {
                 ids.records.insert((object.process, object.id), record);

@@ -1,6 +1,7 @@
 //! What a thread that could not flush itself still had in its line caches.
 //!
 //! An entry's accesses owe communication as `struct hi_side` in wire.h says.
+use super::deadline::Deadline;
 use hither_profile::PAGE_SIZE;
 use hither_sys::{wire, Segment};
 use std::collections::HashSet;
@@ -49,10 +50,22 @@ impl UnflushedUses {
 
     /// Calls `owe(thread, other, events)` for the coherence events of those that share a line: the others
     /// credited theirs when they left it.
-    pub fn settle(mut self, mut owe: impl FnMut(u32, u32, u64)) {
+    pub fn settle(mut self, deadline: &Deadline, mut owe: impl FnMut(u32, u32, u64)) {
         self.0.sort_unstable_by_key(|&(line, slot, _)| (line, slot));
+        // A thread has a line once, unless the entries are forged: then every pair would be looked at.
+        self.0.dedup_by(|next, kept| {
+            let same = (next.0, next.1) == (kept.0, kept.1);
+            if same {
+                kept.2.accesses = kept.2.accesses.saturating_add(next.2.accesses);
+                kept.2.writes = kept.2.writes.saturating_add(next.2.writes);
+            }
+            same
+        });
         for users in self.0.chunk_by(|a, b| a.0 == b.0) {
             for (at, (_, a, of_a)) in users.iter().enumerate() {
+                if deadline.passed() {
+                    return;
+                }
                 for (_, b, of_b) in &users[at + 1..] {
                     owe(*a, *b, coherence_events(*of_a, *of_b));
                 }
@@ -118,16 +131,20 @@ pub fn arena_owners(segment: &Segment) -> Vec<(u32, wire::SegmentThread)> {
         .collect()
 }
 
-/// Everything left in the caches of a thread that still owns its arena.
+/// Everything left in the caches of a thread that still owns its arena, as far as there is time.
 pub fn for_each_unflushed(
     segment: &Segment,
     thread: &wire::SegmentThread,
+    deadline: &Deadline,
     mut each: impl FnMut(UnflushedEntry),
 ) {
-    if thread.owns_arena != 1 {
+    if thread.owns_arena != 1 || deadline.passed() {
         return;
     }
     segment.for_each_unflushed_entry(thread, |entry, side| {
+        if deadline.passed() {
+            return;
+        }
         each(UnflushedEntry {
             page: side.page(),
             line: entry.tag & wire::TAG_LINE,
@@ -204,7 +221,9 @@ mod tests {
         uses.add(5, 4, &entry(65, [0, 30]));
         uses.add(6, 4, &entry(64, [0, 30]));
         let mut owed = Vec::new();
-        uses.settle(|a, b, events| owed.push((a, b, events)));
+        uses.settle(&Deadline::default(), |a, b, events| {
+            owed.push((a, b, events));
+        });
         assert_eq!(owed, [(1, 2, 31), (1, 3, 31), (2, 3, 1)]);
     }
 

@@ -10,6 +10,7 @@ mod retirement;
 use super::burst_recorder::BurstRecorder;
 use super::clock::{clock_ns, monotonic_ns};
 use super::comm::{pair_of, CommReader};
+use super::deadline::Deadline;
 use super::events::TargetState;
 use super::pages::PageReader;
 use super::samples::SampleTally;
@@ -70,6 +71,7 @@ pub struct CollectorEngine {
     pub ended_objects: ObjectCounts,
     pub comm_reader: CommReader,
     pub retirement: SlotRetirement,
+    pub deadline: Arc<Deadline>,
     schedule: SamplingSchedule,
     /// Where the stages of sampling began, but for the first.
     stages: Vec<StageStart>,
@@ -130,6 +132,7 @@ impl CollectorEngine {
             recorder: None,
             ended_objects: ObjectCounts::new(),
             retirement: SlotRetirement::default(),
+            deadline: Arc::default(),
             comm_reader: CommReader::default(),
             schedule,
             stages: Vec::new(),
@@ -208,7 +211,7 @@ impl CollectorEngine {
     /// Empties the ring between slices; true when it fills fast.
     pub fn drain_events(&mut self) -> bool {
         let busy = self.segment.events_waiting() > u64::from(wire::EVENTS / 4);
-        self.target_state.drain(&self.segment);
+        self.target_state.drain(&self.segment, &self.deadline);
         let recording = self
             .recorder
             .as_mut()
@@ -218,7 +221,7 @@ impl CollectorEngine {
 
     /// Ends the current slice and begins the next.
     pub fn end_slice(&mut self) {
-        self.target_state.drain(&self.segment);
+        self.target_state.drain(&self.segment, &self.deadline);
         let closing = self.current;
         self.current = self.current.saturating_add(1);
         let traced = self.schedule.is_traced(self.current);
@@ -411,7 +414,9 @@ impl CollectorEngine {
     /// The target is gone, or the collector stops reading.
     pub fn finish(&mut self) {
         self.segment.close();
-        self.target_state.drain_final(&self.segment);
+        self.deadline.arm();
+        let deadline = Arc::clone(&self.deadline);
+        self.target_state.drain_final(&self.segment, &deadline);
         if let Some(recorder) = &mut self.recorder {
             recorder.finish(&self.segment, monotonic_ns(), &self.target_state.regions);
         }
@@ -434,16 +439,16 @@ impl CollectorEngine {
         self.comm_reader
             .read_flagged_rows(&self.segment, epoch_of(self.traced_count) & 1);
         self.drain_samples();
-        let rows = self
-            .page_reader
-            .read_all_blocks(&self.segment, &mut self.target_state);
+        let rows =
+            self.page_reader
+                .read_all_blocks(&self.segment, &mut self.target_state, &deadline);
         self.add_page_rows(last, rows);
         self.flush_threads(&all, last);
         self.credit_unflushed(&all, |epoch| before.is_none() || epoch != epoch_before);
         self.close_comm(last);
         self.leave_slots(&all);
         self.page_reader
-            .name_the_rest(&self.segment, &mut self.target_state.regions);
+            .name_the_rest(&self.segment, &mut self.target_state.regions, &deadline);
         // Naming and writing, which come next, need more memory than collecting did.
         self.page_reader.forget_blocks();
         self.segment.discard_counters();

@@ -7,6 +7,7 @@
 //! the groups are read, and kept by the name of each page. To have fewer caches to look through, it
 //! waits for later slices, unless as many pages have ended meanwhile.
 use super::CollectorEngine;
+use crate::trace::collector::deadline::Deadline;
 use crate::trace::collector::pages::{page_and_thread, page_thread_key};
 use crate::trace::collector::unflushed::{arena_owners, for_each_unflushed};
 use hither_sys::{wire, Segment};
@@ -45,11 +46,11 @@ impl PageReuse {
     }
 
     /// The groups found, without those of which a line cache holds lines.
-    fn take_groups(&mut self, segment: &Segment) -> HashSet<u32> {
+    fn take_groups(&mut self, segment: &Segment, deadline: &Deadline) -> HashSet<u32> {
         let mut groups: HashSet<u32> = self.groups.drain(..).collect();
         for (_, thread) in arena_owners(segment) {
             if thread.epoch <= self.epoch {
-                for_each_unflushed(segment, &thread, |left| {
+                for_each_unflushed(segment, &thread, deadline, |left| {
                     groups.remove(&(left.page / wire::BLOCK_PAGES));
                 });
             }
@@ -66,7 +67,7 @@ impl CollectorEngine {
         let due = reuse.is_due(&self.segment);
         let found = !reuse.groups.is_empty();
         if found && (due || epoch.saturating_sub(reuse.epoch) >= GRACE) {
-            let groups = reuse.take_groups(&self.segment);
+            let groups = reuse.take_groups(&self.segment, &self.deadline);
             self.reuse_groups(&groups);
         } else if due && !found {
             reuse.find_groups(&self.segment, epoch);

@@ -195,6 +195,9 @@ impl CollectorEngine {
     /// Takes over what is known of the threads in slots.
     pub fn leave_slots(&mut self, slots: &[u32]) {
         for &slot in slots {
+            if self.deadline.passed() {
+                return;
+            }
             let key = self.target_state.threads.key(&self.segment, slot);
             let process = self.segment.thread(slot).process;
             let objects = &mut self.ended_objects;
@@ -238,7 +241,7 @@ impl CollectorEngine {
         let mut rows = Vec::new();
         for (slot, thread) in self.owners_among(slots) {
             let key = self.target_state.threads.key(&self.segment, slot);
-            for_each_unflushed(&self.segment, &thread, |left| {
+            for_each_unflushed(&self.segment, &thread, &self.deadline, |left| {
                 let counts = [left.reads, left.writes, 0];
                 if let Some((id, count)) = left.object_count() {
                     add_count(&mut self.ended_objects, (key, thread.process, id), count);
@@ -265,7 +268,7 @@ impl CollectorEngine {
             if !of_slice(thread.epoch) {
                 continue;
             }
-            for_each_unflushed(&self.segment, &thread, |left| {
+            for_each_unflushed(&self.segment, &thread, &self.deadline, |left| {
                 let n = left.reads + left.writes;
                 credit_sharers(n, &left.side, &left.others, |to, events| {
                     self.comm_reader.add_credit(slot, to, [events, 0]);
@@ -273,7 +276,9 @@ impl CollectorEngine {
                 uses.add(thread.epoch, slot, &left);
             });
         }
-        uses.settle(|slot, to, events| self.comm_reader.add_credit(slot, to, [0, events]));
+        uses.settle(&self.deadline, |slot, to, events| {
+            self.comm_reader.add_credit(slot, to, [0, events]);
+        });
     }
 }
 
