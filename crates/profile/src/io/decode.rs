@@ -4,6 +4,7 @@ use super::cell::{IndexedTable, ParquetCell};
 use super::columns::{ColumnRule, ColumnVisitor, TableRow, MAX_NUMBER};
 use super::encode::schema;
 use super::error::ProfileError;
+use super::page_headers::CheckedFile;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
@@ -30,6 +31,7 @@ pub(crate) fn decode_table<T: TableRow>(
         what,
     };
     let broken = |e: ParquetError| damaged(e.to_string());
+    let file = CheckedFile::new(file).map_err(ProfileError::io("read", path))?;
     let reader = SerializedFileReader::new(file).map_err(broken)?;
     let order = find_columns::<T>(reader.metadata().file_metadata().schema()).map_err(damaged)?;
     if expected > T::MAX_ROWS {

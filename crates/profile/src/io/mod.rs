@@ -14,6 +14,7 @@ mod decode;
 mod disk_space;
 mod encode;
 mod error;
+mod page_headers;
 mod profile_json;
 mod read;
 mod staging;
