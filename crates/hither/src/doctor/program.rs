@@ -1,7 +1,10 @@
 //! What a program offers to the tracer: its kind, symbols and debug information.
 use super::{CheckState, CheckedVerb, DoctorCheck};
+use hither_profile::open_regular_file;
+use object::read::{ReadCache, ReadRef};
 use object::{Architecture, Object, ObjectSection};
-use std::io;
+use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -12,13 +15,11 @@ pub fn checks(program: &Path) -> Vec<DoctorCheck> {
     let path = find_program(program);
     let tried = format!("read {}", path.display());
     let check = DoctorCheck::ok(CheckedVerb::Trace, "program", &tried, "");
-    let read = std::fs::metadata(&path).and_then(|meta| {
-        if !meta.is_file() {
-            return Err(io::Error::other("it is not a file"));
-        }
-        Ok((meta.permissions().mode(), std::fs::read(&path)?))
+    let opened = open_regular_file(&path).and_then(|file| {
+        let mode = file.metadata()?.permissions().mode();
+        Ok((mode, HeaderFile(ReadCache::new(file))))
     });
-    match read {
+    match opened {
         Ok((mode, data)) => check_elf(check, &path, mode, &data),
         Err(e) => vec![check.with_error(&e).failing(
             CheckState::Fails,
@@ -39,9 +40,47 @@ fn find_program(program: &Path) -> PathBuf {
     found.find(|p| p.is_file()).unwrap_or(program.to_owned())
 }
 
-fn check_elf(mut check: DoctorCheck, path: &Path, mode: u32, data: &[u8]) -> Vec<DoctorCheck> {
-    if data.starts_with(b"#!") {
-        let line = data.split(|&b| b == b'\n').next().unwrap_or_default();
+/// Bytes of a file that are read in one piece at most: headers, a table of sections, notes. A file may
+/// say that it has larger ones, and be sparse.
+const MOST_AT_ONCE: u64 = 16 << 20;
+
+/// A file of which only headers are read.
+struct HeaderFile(ReadCache<File>);
+
+impl<'data> ReadRef<'data> for &'data HeaderFile {
+    fn len(self) -> Result<u64, ()> {
+        self.0.len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'data [u8], ()> {
+        match size > MOST_AT_ONCE {
+            true => Err(()),
+            false => self.0.read_bytes_at(offset, size),
+        }
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'data [u8], ()> {
+        let end = range.end.min(range.start.saturating_add(MOST_AT_ONCE));
+        self.0.read_bytes_at_until(range.start..end, delimiter)
+    }
+}
+
+/// The first line of a script.
+fn script_line<'data>(data: impl ReadRef<'data>) -> Option<&'data [u8]> {
+    const LONGEST: u64 = 256;
+    let length = data.len().ok()?.min(LONGEST);
+    let start = data.read_bytes_at(0, length).ok()?;
+    let line = start.split(|&b| b == b'\n').next()?;
+    line.starts_with(b"#!").then_some(line)
+}
+
+fn check_elf<'data>(
+    mut check: DoctorCheck,
+    path: &Path,
+    mode: u32,
+    data: impl ReadRef<'data>,
+) -> Vec<DoctorCheck> {
+    if let Some(line) = script_line(data) {
         check.found = format!("a script: {}", String::from_utf8_lossy(line).trim());
         return vec![check];
     }
@@ -76,7 +115,7 @@ fn refused_check(check: DoctorCheck, fix: &str) -> DoctorCheck {
     )
 }
 
-fn check_symbols(elf: &object::File) -> DoctorCheck {
+fn check_symbols<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> DoctorCheck {
     let tried = "look for .symtab";
     let check = DoctorCheck::ok(CheckedVerb::Trace, "symbols", tried, "there");
     if elf.section_by_name(".symtab").is_some() {
@@ -92,7 +131,10 @@ fn check_symbols(elf: &object::File) -> DoctorCheck {
     check
 }
 
-fn check_debug_info(elf: &object::File, path: &Path) -> DoctorCheck {
+fn check_debug_info<'data, R: ReadRef<'data>>(
+    elf: &object::File<'data, R>,
+    path: &Path,
+) -> DoctorCheck {
     let tried = "look for .debug_info, here and in a separate debug file";
     let inside = [".debug_info", ".zdebug_info"];
     let mut check = DoctorCheck::ok(CheckedVerb::Trace, "debug info", tried, "in the program");
@@ -120,7 +162,10 @@ fn check_debug_info(elf: &object::File, path: &Path) -> DoctorCheck {
 }
 
 /// Where a separate debug file would be: by build-id, then by debug link.
-fn debug_file_candidates(elf: &object::File, path: &Path) -> Vec<PathBuf> {
+fn debug_file_candidates<'data, R: ReadRef<'data>>(
+    elf: &object::File<'data, R>,
+    path: &Path,
+) -> Vec<PathBuf> {
     let mut files = Vec::new();
     if let Ok(Some([first, rest @ ..])) = elf.build_id() {
         let rest: String = rest.iter().map(|b| format!("{b:02x}")).collect();
@@ -189,6 +234,34 @@ mod tests {
             CheckState::Fails,
             "neither an ELF file nor a script",
         );
+    }
+
+    /// It ends in 20 GB of nothing, and says that the nothing is its sections.
+    #[test]
+    fn of_a_large_program_only_headers_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large");
+        let mut own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let sparse = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            std::fs::File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|file| file.set_len(20 << 30))
+                .unwrap();
+            let began = std::time::Instant::now();
+            let found = checks(&path);
+            assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+            found.into_iter().map(|c| c.state).collect::<Vec<_>>()
+        };
+        assert_eq!(sparse(&own), [CheckState::Ok; 3]);
+        // As many sections as the first says, which is somewhere in the nothing: 2^28 of them.
+        let table = own.len().next_multiple_of(64);
+        own.resize(table + 64, 0);
+        own[table + 32..table + 40].copy_from_slice(&(1u64 << 28).to_le_bytes());
+        own[40..48].copy_from_slice(&(table as u64).to_le_bytes());
+        own[60..62].copy_from_slice(&[0, 0]);
+        assert_eq!(sparse(&own), [CheckState::Fails]);
     }
 
     #[test]
