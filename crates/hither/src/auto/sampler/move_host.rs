@@ -14,7 +14,7 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hither_model::rng::Rng;
 use hither_profile::Nanos;
@@ -27,7 +27,8 @@ use super::agent::agent_hosts::{AgentHost, AgentHosts, ScanThrottle};
 use super::agent::connection::{self, AgentConnection};
 use super::agent::exit_pages::ExitPages;
 use super::agent::movable_regions::{self, SmapsEntry};
-use super::agent::protocol::{self, AgentOrder, AgentPurpose, AgentReport, CloseReason};
+use super::agent::open_regions::{ranges_overlap, MovableRegion, OpenRegions};
+use super::agent::protocol::{self, AgentOrder, AgentPurpose, AgentReport};
 use super::agent::PAGE;
 use super::{FaultSampler, MemoryKind, SamplerContext};
 use crate::follow::procfs;
@@ -38,10 +39,6 @@ use hither_sys::{Pid, Tid};
 const FAULT: Nanos = 3000;
 /// What taking a page and putting it back costs the agent, until it was measured.
 const FIRST: Nanos = 4000;
-/// Until a region that was touched for the first time too often is tried again: soon, for a
-/// program that begins something new is worth looking at, and often it is not filling for
-/// long. What is in vain costs it some 0.5 ms each time.
-const LATER: Duration = Duration::from_millis(400);
 /// Around the lists of locks of threads nothing is taken.
 const AROUND: u64 = PAGE;
 
@@ -105,14 +102,6 @@ impl FaultSampler for MoveSampler {
     }
 }
 
-/// A range that is open to the agent.
-#[derive(Clone, Debug)]
-struct MovableRegion {
-    range: Range<u64>,
-    /// The agent watches it, and it was looked at once more since: pages may be taken.
-    sure: bool,
-}
-
 /// A process with an agent in it: which of its memory is open to it, and which pages it is
 /// to take.
 #[derive(Debug)]
@@ -120,11 +109,7 @@ pub struct MoveHost {
     pid: Pid,
     agent: AgentConnection,
     executable: u64,
-    regions: Vec<MovableRegion>,
-    /// What the agent was told to open and has not answered.
-    asked: HashSet<u64>,
-    /// Not again, or not before.
-    shunned: Vec<(Range<u64>, Option<Instant>)>,
+    open: OpenRegions,
     /// Where each thread's list of locks is; `None`: it has none yet.
     threads: HashMap<Tid, Option<u64>>,
     needed: ExitPages,
@@ -180,9 +165,7 @@ impl AgentHost for MoveHost {
             pid,
             agent,
             executable: executable.map_or(0, |m| m.ino()),
-            regions: Vec::new(),
-            asked: HashSet::new(),
-            shunned: Vec::new(),
+            open: OpenRegions::default(),
             threads: HashMap::new(),
             needed: ExitPages::new(pid)?,
             looks: ScanThrottle::default(),
@@ -199,12 +182,7 @@ impl AgentHost for MoveHost {
                     length,
                     error,
                 } => {
-                    self.asked.remove(&address);
-                    if error == 0 {
-                        self.regions.push(MovableRegion {
-                            range: address..address + length,
-                            sure: false,
-                        });
+                    if self.open.opened(address, length, error) {
                         // Soon once more.
                         self.looks.request_scan();
                     }
@@ -213,7 +191,7 @@ impl AgentHost for MoveHost {
                     address,
                     length,
                     why,
-                } => self.region_closed(address..address + length, why),
+                } => self.open.closed(address, length, why),
                 AgentReport::Hello { .. } | AgentReport::Counts => {}
             }
         }
@@ -222,9 +200,7 @@ impl AgentHost for MoveHost {
             return Ok(());
         };
         let now = Instant::now();
-        let mut shunned = self.shunned.iter();
-        let due = shunned.any(|(_, until)| until.is_some_and(|until| until <= now));
-        if due || self.looks.are_due(hosts) {
+        if self.open.is_due(now) || self.looks.are_due(hosts) {
             self.scan_mappings()?;
             self.check_rights()?;
         }
@@ -236,13 +212,13 @@ impl AgentHost for MoveHost {
     }
 
     fn takable_pages(&self) -> u64 {
-        let sure = self.regions.iter().filter(|r| r.sure);
+        let sure = self.open.regions.iter().filter(|r| r.sure);
         sure.map(|r| (r.range.end - r.range.start) / PAGE).sum()
     }
 
     /// A thread of which nothing is known yet may have its list anywhere.
     fn may_take(&self, page: u64) -> bool {
-        let mut regions = self.regions.iter();
+        let mut regions = self.open.regions.iter();
         self.threads.values().all(Option::is_some)
             && regions.any(|r| r.sure && r.range.contains(&page))
     }
@@ -265,7 +241,7 @@ impl AgentHost for MoveHost {
         });
         let lists: Vec<u64> = self.threads.values().copied().flatten().collect();
         let near = |page: u64, list: u64| page + PAGE + AROUND > list && page < list + AROUND;
-        let (regions, needed) = (&self.regions, &mut self.needed);
+        let (regions, needed) = (&self.open.regions, &mut self.needed);
         let may = |page: &u64| regions.iter().any(|r| r.sure && r.range.contains(page));
         let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
         let mut picks = picks.filter(may);
@@ -284,15 +260,6 @@ impl AgentHost for MoveHost {
 }
 
 impl MoveHost {
-    fn region_closed(&mut self, range: Range<u64>, why: CloseReason) {
-        self.regions.retain(|r| !ranges_overlap(&r.range, &range));
-        match why {
-            CloseReason::Removed => self.shunned.push((range, None)),
-            CloseReason::Filling => self.shunned.push((range, Some(Instant::now() + LATER))),
-            CloseReason::Gone | CloseReason::Ordered => {}
-        }
-    }
-
     /// A program that drops privileges does so in its own threads (setuid(2) in glibc) and does
     /// not know of the agent. The agent must not keep privileges that the program has dropped.
     ///
@@ -336,9 +303,8 @@ impl MoveHost {
             all.get(next)
                 .is_some_and(|m| ranges_overlap(&m.range, range))
         };
-        self.shunned
-            .retain(|(range, until)| until.is_none_or(|until| until > now) && is_there(range));
-        self.regions.retain_mut(|region| {
+        self.open.forget_shunned(now, is_there);
+        self.open.regions.retain_mut(|region| {
             region.sure = is_covered(&region.range, &fit);
             if !region.sure {
                 orders.push(AgentOrder::Close {
@@ -349,12 +315,7 @@ impl MoveHost {
             region.sure
         });
         for mapping in fit.iter().filter(|m| !m.is_watched()) {
-            let shunned = self
-                .shunned
-                .iter()
-                .any(|(s, _)| ranges_overlap(s, &mapping.range));
-            let open = self.regions.len() + self.asked.len();
-            if shunned || open + 1 >= protocol::REGIONS || !self.asked.insert(mapping.range.start) {
+            if !self.open.ask(&mapping.range) {
                 continue;
             }
             orders.push(AgentOrder::Open {
@@ -362,7 +323,7 @@ impl MoveHost {
                 length: mapping.length(),
             });
         }
-        let regions = &self.regions;
+        let regions = &self.open.regions;
         self.needed
             .retain_open(|at| regions.iter().any(|r| r.range.contains(&at)));
         self.agent.send_orders(&orders)
@@ -377,10 +338,6 @@ fn page_of(regions: &[MovableRegion], mut number: u64) -> Option<u64> {
         number = number.saturating_sub(pages);
         here
     })
-}
-
-fn ranges_overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
-    one.start < other.end && other.start < one.end
 }
 
 /// Whether mappings that are fit and watched fill the range.

@@ -6,6 +6,7 @@ pub mod connection;
 pub mod exit_pages;
 pub mod inject;
 pub mod movable_regions;
+pub mod open_regions;
 pub mod protocol;
 #[cfg(test)]
 mod tests;
