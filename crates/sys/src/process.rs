@@ -150,6 +150,15 @@ pub fn close_streams(command: &mut Command) {
     unsafe { command.pre_exec(close) };
 }
 
+/// Whether the file of this program gave it rights that its user has not: a set-user-id bit or
+/// capabilities.
+#[must_use]
+pub fn has_more_rights_than_its_user() -> bool {
+    // SAFETY: getauxval reads what the kernel left at the start of the process, and touches no memory
+    // of ours.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
 /// Splits off a process of its own session, so that signals to our process group pass
 /// it by. Returns its id here and `None` there.
 ///

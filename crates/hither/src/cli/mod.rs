@@ -88,6 +88,7 @@ impl CliVerb {
 
 /// Runs the verb asked for; whatever went wrong becomes one sentence and a status here.
 pub fn main() -> ExitCode {
+    crate::program::withheld_environment::withhold();
     let cli = match CommandLine::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {

@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 
 use super::job_control::BlockedSignals;
 use crate::program::target::TargetProgram;
+use crate::program::withheld_environment;
 
 /// The program, its arguments and environment, signals as they were before us.
 pub fn build_command(
@@ -16,6 +17,7 @@ pub fn build_command(
     environment: &[(OsString, OsString)],
     signals: &BlockedSignals,
 ) -> Command {
+    withheld_environment::give_back();
     // In our own environment, since `Command` would sort one that it changes.
     for (name, value) in environment {
         std::env::set_var(name, value);

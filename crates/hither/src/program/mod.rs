@@ -7,3 +7,4 @@ pub mod mpi;
 pub mod sync_points;
 pub mod target;
 pub mod this_machine;
+pub mod withheld_environment;

@@ -14,6 +14,7 @@ use nix::sys::signal::SigSet;
 
 use super::unsupported::is_jvm;
 use crate::program::target::TargetProgram;
+use crate::program::withheld_environment;
 
 /// `-code_api`: let the client see all code. `-disable_traces`: with the tracer's code
 /// inlined they cost 8-16 % instead of gaining. `-no_emulate_brk`: the program's heap is the
@@ -92,6 +93,7 @@ impl DynamoRioTracer {
         if let Some((name, arguments)) = target.argv.split_first() {
             command.arg0(name).args(arguments);
         }
+        withheld_environment::give_back();
         for (name, _) in std::env::vars_os() {
             if name.as_bytes().starts_with(b"DYNAMORIO_") {
                 std::env::remove_var(name);

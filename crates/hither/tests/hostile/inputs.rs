@@ -87,3 +87,34 @@ fn root_quotes_no_source_that_the_programs_user_may_not_read() {
         assert_eq!(joined(&place, "odd"), Vec::<String>::new());
     }
 }
+
+/// Whoever sets root's environment does not run as root by that. The program gets what was meant for it.
+#[test]
+fn root_loads_no_plugin_that_its_environment_names() {
+    let place = Place::new();
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: only root withholds it");
+        return;
+    }
+    let made = place.shell(
+        "mkdir plugins && printf '#include <stdio.h>\n__attribute__((constructor)) static void f(void) { fclose(fopen(\"loaded\", \"w\")); }\nint hwloc_evil_component;' > evil.c \
+         && gcc -shared -fPIC -o plugins/hwloc_evil.so evil.c",
+    );
+    assert_eq!(status(&made), 0, "{}", text(&made.stderr));
+    let with = "HWLOC_PLUGINS_PATH=$PWD/plugins";
+    for line in [
+        format!("{with} {HITHER} topo"),
+        format!("{with} {HITHER} run --pus 0 -- true"),
+        format!("{with} {HITHER} trace -q -o p -- true"),
+    ] {
+        let output = place.shell(&line);
+        assert_eq!(status(&output), 0, "{line}: {}", text(&output.stderr));
+        assert!(!place.path("loaded").exists(), "{line}");
+    }
+    for verb in ["run --pus 0 --", "trace -q -o q --"] {
+        let output = place.shell(&format!(
+            "{with} {HITHER} {verb} printenv HWLOC_PLUGINS_PATH"
+        ));
+        assert!(text(&output.stdout).ends_with("/plugins\n"), "{verb}");
+    }
+}
