@@ -10,6 +10,7 @@ mod pu_list;
 mod selection;
 mod shipped_machines;
 mod topology_tree;
+mod xml_check;
 
 pub use cpu_kinds::CpuKindSelection;
 pub use machine_fingerprint::fingerprint_of;
@@ -164,7 +165,7 @@ fn from_xml_file(path: &Path) -> Result<Topology, TopologyError> {
 #[must_use]
 pub fn from_xml(text: &str) -> Option<Topology> {
     // hwloc reports to stderr what is wrong with text that is not XML at all.
-    if !text.contains("<topology") {
+    if !text.contains("<topology") || !xml_check::is_sound(text) {
         return None;
     }
     let builder = hwlocality::Topology::builder().from_xml(text).ok()?;

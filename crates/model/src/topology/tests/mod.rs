@@ -65,6 +65,60 @@ fn xml_says_the_same_as_the_machine_it_came_from() {
     assert_eq!(after.nodes_with_pus(), 2);
 }
 
+/// hwloc itself falls over some of these.
+#[test]
+fn of_xml_that_lacks_anything_nothing_falls_over() {
+    for machine in [
+        "pack:2 node:2 l3:1 core:2 pu:2",
+        "core-i9-13900k",
+        "xeon-6972p-snc3x2",
+    ] {
+        let whole = load(machine).unwrap().export_xml().unwrap();
+        let same = from_xml(&whole).unwrap();
+        assert_eq!(
+            same.pu_count(),
+            load(machine).unwrap().pu_count(),
+            "{machine}"
+        );
+        for between in ["text", "<!-- comment -->", "<?instruction?>"] {
+            let changed = whole.replacen(
+                "<object type=\"PU\"",
+                &format!("{between}<object type=\"PU\""),
+                1,
+            );
+            assert!(from_xml(&changed).is_none(), "{machine}: {between}");
+        }
+        let (mut refused, mut tried) = (0, 0);
+        for (at, _) in whole.match_indices(" complete_nodeset=").step_by(7) {
+            let tag = whole[..at].rfind('<').unwrap();
+            let end = tag + whole[tag..].find('>').unwrap();
+            // Each attribute of this tag away, or empty, or another's.
+            for (start, _) in whole[tag..end].match_indices("=\"") {
+                let begin = tag + start;
+                let from = whole[..begin].rfind(' ').unwrap();
+                let to = begin + 2 + whole[begin + 2..].find('"').unwrap();
+                let [before, behind] = [&whole[..from], &whole[to + 1..]];
+                let name = &whole[from..begin];
+                for value in [
+                    "",
+                    "=\"\"",
+                    "=\"0x0\"",
+                    "=\"0xffffffff,0xffffffff\"",
+                    "=\"-1\"",
+                ] {
+                    let changed = match value {
+                        "" => format!("{before}{behind}"),
+                        _ => format!("{before}{name}{value}{behind}"),
+                    };
+                    refused += usize::from(from_xml(&changed).is_none());
+                    tried += 1;
+                }
+            }
+        }
+        assert!(refused > tried / 4, "{machine}: {refused} of {tried}");
+    }
+}
+
 mod rules;
 mod selecting;
 mod trees;
