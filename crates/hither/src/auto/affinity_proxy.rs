@@ -25,7 +25,7 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::SigSet;
 
 use super::pinned_threads::PinnedThread;
-use crate::follow::affinity_reply;
+use crate::follow::affinity_reply::{self, HeldMemory};
 use hither_sys::Tid;
 
 /// This hither has put a filter on the program that it started.
@@ -201,10 +201,13 @@ impl AffinityProxyState {
         let natural = self.original_mask(target, &now).unwrap_or(&now);
         let length = usize::try_from(call.arguments[1] & 0xffff_ffff).ok()?;
         let bytes = affinity_reply::bytes(target, length, natural).ok()?;
+        // In this order: the memory is that of the caller if that still waits now, whatever the process
+        // becomes afterwards.
+        let memory = HeldMemory::of(call.tid).ok()?;
         if !notify::is_id_valid(listener.as_fd(), call) {
             return None;
         }
-        let written = affinity_reply::write(call.tid, call.arguments[2], &bytes);
+        let written = memory.write(call.arguments[2], &bytes);
         written.ok().map(SeccompNotifResp::Return)
     }
 

@@ -6,10 +6,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
 
 use hither_sys::ptrace::{self, Registers, ResumeMode, TraceeEvent};
 
 use hither_sys::{Node, Tid};
+use nix::sys::signal::{SigSet, Signal};
 
 /// The code that the kernel maps into every process, as it is in this one.
 pub struct Vdso {
@@ -140,7 +142,7 @@ impl<'q> BorrowedThread<'q> {
     fn next_syscall_stop(&mut self) -> io::Result<()> {
         loop {
             ptrace::resume(self.tid, ResumeMode::Syscall, 0)?;
-            match ptrace::wait(Some(self.tid), true)? {
+            match wait_for_stop(self.tid)? {
                 Some((_, TraceeEvent::Syscall)) => return Ok(()),
                 Some((_, TraceeEvent::Trap | TraceeEvent::GroupStop(_))) => self.trapped = true,
                 Some((
@@ -167,6 +169,43 @@ impl<'q> BorrowedThread<'q> {
         Ok(())
     }
 }
+
+/// How long a system call of ours may take before whoever waits for hither can end it.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_micros(200);
+/// Looks without a pause: most calls take some microseconds.
+const LOOKS: u32 = 200;
+
+/// The next event of a thread that makes a call for us. The program may see to it that the call does not
+/// return (its memory is a file of a server of its own, say): then signals that we hold back for the
+/// program end us.
+fn wait_for_stop(tid: Tid) -> io::Result<Option<(Tid, TraceeEvent)>> {
+    let began = Instant::now();
+    for look in 0u32.. {
+        if let Some(event) = ptrace::wait(Some(tid), false)? {
+            return Ok(Some(event));
+        }
+        if began.elapsed() > PATIENCE {
+            break;
+        }
+        match look < LOOKS {
+            true => std::thread::yield_now(),
+            false => std::thread::sleep(PAUSE),
+        }
+    }
+    let before = SigSet::thread_get_mask()?;
+    ENDING.into_iter().collect::<SigSet>().thread_unblock()?;
+    let event = ptrace::wait(Some(tid), true);
+    before.thread_set_mask()?;
+    event
+}
+
+const ENDING: [Signal; 4] = [
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+];
 
 #[cfg(test)]
 mod tests {
