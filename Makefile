@@ -14,7 +14,7 @@ TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz x
 	bzip2 valgrind $(NODE_PACKAGES)
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
 	crates/hither/tests/map/*.c crates/profile/tests/bursts/*.c crates/hither/tests/run/*.[ch] \
-	crates/hither/tests/auto/*.c crates/hither/tests/guest/*.c crates/hither/tests/hostile/*.c \
+	crates/hither/tests/auto/*.c crates/hither/tests/guest/*.c crates/hither/tests/hostile/*.c crates/hither/tests/fuzz/*.c \
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 
 HITHER := target/release/hither
@@ -23,7 +23,7 @@ DEMO_MACHINE := xeon-x7550x4
 DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
-.PHONY: all build programs demo docs check test soak dist format install uninstall clean help
+.PHONY: all build programs demo docs check test soak fuzz audit dist format install uninstall clean help
 .PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-structures bench-memory bench-fetches bench-communication bench-rebuild bench-growth bench-policies screenshots build-packages test-packages toolchain
 
 all: build
@@ -53,6 +53,8 @@ help:
 	@echo 'make bench-rebuild           processor time of a build after one constant changed'
 	@echo 'make screenshots             pictures of the pages of the example programs'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
+	@echo 'make fuzz SECONDS=60         hostile files and programs at random, so long for each kind'
+	@echo 'make audit                   advisories, licences and sources of libraries'
 	@echo 'make format                  format Rust and C'
 	@echo 'make clean                   remove target/'
 
@@ -143,6 +145,18 @@ soak: toolchain
 	$(CARGO) xtask tracer
 	$(MAKE) --no-print-directory -C workloads
 	HITHER_SOAK=100 $(CARGO) test --package hither --test field -- many_runs
+
+# Files and programs that mean harm, at random: SECONDS of each kind, one after the other.
+SECONDS ?= 60
+SEED ?= 1
+fuzz: toolchain
+	$(CARGO) xtask tracer
+	HITHER_FUZZ_SECONDS=$(SECONDS) HITHER_FUZZ_SEED=$(SEED) $(CARGO) test --package hither --test fuzz -- \
+	  --test-threads 1 --nocapture
+
+# Known weaknesses, licences and sources of libraries.
+audit: toolchain
+	.ci/audit
 
 format: toolchain
 	$(CARGO) fmt --all
