@@ -222,8 +222,10 @@ impl Segment {
         Ok(())
     }
 
-    pub(crate) fn written_pages(&self) -> &WrittenPages {
-        &self.written
+    /// Whether the page around a place has ever been written.
+    pub(crate) fn is_written(&self, at: u64) -> bool {
+        self.written
+            .is_written(at, |page, size| self.has_data(page, size))
     }
 
     #[must_use]

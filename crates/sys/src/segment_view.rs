@@ -155,7 +155,8 @@ impl Segment {
         let mut page = WrittenPage::default();
         (1..next).filter(move |&record| {
             let size = size_of::<wire::TargetObject>() as u64;
-            page.is_written(self, self.layout().objects + u64::from(record) * size)
+            let at = self.layout().objects + u64::from(record) * size;
+            page.is_written(at, |at| self.is_written(at))
         })
     }
 
@@ -296,7 +297,7 @@ impl Segment {
         let mut page = WrittenPage::default();
         for n in 0..waiting {
             let at = ring.saturating_add(first.wrapping_add(n) % room * 24);
-            if page.is_written(self, at) {
+            if page.is_written(at, |at| self.is_written(at)) {
                 each(self.read(at));
             }
         }
@@ -324,7 +325,7 @@ impl Segment {
         for n in 0..waiting {
             let index = head.wrapping_sub(waiting).wrapping_add(n) % wire::OBSERVATIONS;
             let at = ring.saturating_add(u64::from(index) * size);
-            if page.is_written(self, at) {
+            if page.is_written(at, |at| self.is_written(at)) {
                 each(self.read(at));
             }
         }

@@ -3,7 +3,6 @@
 //! A page of the memory file that was never written takes memory once it is read. The target says
 //! what is to be read, in a few bytes that may be forged: which threads have caches, objects, rows.
 //! So records are read from pages only that the target has written itself; others are zeros.
-use crate::segment::Segment;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: u64 = 4096;
@@ -15,6 +14,22 @@ impl WrittenPages {
     pub(crate) fn new(bytes: u64) -> WrittenPages {
         let words = bytes.div_ceil(PAGE * 64) as usize;
         WrittenPages((0..words).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Whether the page around a place has ever been written; `ask` tells of a page of which that is not
+    /// known.
+    pub(crate) fn is_written(&self, at: u64, ask: impl FnOnce(u64, u64) -> bool) -> bool {
+        let Some((word, bit)) = self.word(at) else {
+            return false;
+        };
+        if word.load(Ordering::Relaxed) & bit != 0 {
+            return true;
+        }
+        let written = ask(at / PAGE * PAGE, PAGE);
+        if written {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+        written
     }
 
     fn word(&self, at: u64) -> Option<(&AtomicU64, u64)> {
@@ -41,34 +56,17 @@ impl WrittenPages {
     }
 }
 
-impl Segment {
-    /// Whether the page around a place has ever been written.
-    pub(crate) fn is_written(&self, at: u64) -> bool {
-        let Some((word, bit)) = self.written_pages().word(at) else {
-            return false;
-        };
-        if word.load(Ordering::Relaxed) & bit != 0 {
-            return true;
-        }
-        let written = self.has_data(at / PAGE * PAGE, PAGE);
-        if written {
-            word.fetch_or(bit, Ordering::Relaxed);
-        }
-        written
-    }
-}
-
 /// What is known of the page that a scan is in. A page that is not written is asked for once.
 #[derive(Default)]
 pub(crate) struct WrittenPage(Option<(u64, bool)>);
 
 impl WrittenPage {
-    pub(crate) fn is_written(&mut self, segment: &Segment, at: u64) -> bool {
+    pub(crate) fn is_written(&mut self, at: u64, ask: impl FnOnce(u64) -> bool) -> bool {
         let page = at / PAGE;
         match self.0 {
             Some((known, written)) if known == page => written,
             _ => {
-                let written = segment.is_written(at);
+                let written = ask(at);
                 self.0 = Some((page, written));
                 written
             }

@@ -35,6 +35,7 @@ pub fn build_command(
 /// When the kernel does not start it.
 pub fn spawn_target(target: &TargetProgram, mut command: Command) -> Result<Pid> {
     let child = command.spawn();
+    withheld_environment::withhold_again();
     let child = child.with_context(|| format!("cannot start {}", target.executable.display()))?;
     Ok(Pid::from_raw(
         i32::try_from(child.id()).context("the program's process id")?,

@@ -34,3 +34,10 @@ pub fn give_back() {
         std::env::set_var(name, value);
     }
 }
+
+/// Takes them away again once that process is there: hither itself goes on.
+pub fn withhold_again() {
+    for (name, _) in WITHHELD.get().into_iter().flatten() {
+        std::env::remove_var(name);
+    }
+}

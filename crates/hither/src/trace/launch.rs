@@ -68,6 +68,7 @@ impl DynamoRioTracer {
         let mut command = self.command(target, attach, follow)?;
         set_up_child(&mut command, mask);
         let child = command.spawn();
+        withheld_environment::withhold_again();
         child.with_context(|| format!("cannot start {}", target.executable.display()))
     }
 
