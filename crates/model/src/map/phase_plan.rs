@@ -322,8 +322,8 @@ pub trait PlanCosts {
 }
 
 /// Decides for all phases together where the threads are: a remap happens where it gains more until
-/// the next one than it costs, and [`LEAST_GAIN`] of the phase that it begins with. Only phases have placements of
-/// their own whose communication is stable ([`is_stable`]). Staying where the communication of the whole run puts them is one of
+/// the next one than it costs, and `LEAST_GAIN` of the phase that it begins with. Only phases have placements of
+/// their own whose communication is stable (`is_stable`). Staying where the communication of the whole run puts them is one of
 /// the plans, so the result never costs more than that.
 ///
 /// # Errors

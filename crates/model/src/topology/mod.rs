@@ -54,6 +54,14 @@ pub enum TopologyError {
         /// The topology file.
         path: PathBuf,
     },
+    /// The file is of hwloc 1, whose trees are others.
+    #[error(
+        "topology {path} was written by hwloc 1 (convert it with `lstopo -i {path} machine.xml`)"
+    )]
+    OldXml {
+        /// The topology file.
+        path: PathBuf,
+    },
     /// Neither a known name, nor a file, nor a synthetic description.
     #[error(
         "\"{0}\" is neither a machine of `hither topo --list`, nor a file, nor an hwloc synthetic topology such as \"node:4 core:8 pu:2\" (the last level is pu)"
@@ -156,8 +164,10 @@ fn from_xml_file(path: &Path) -> Result<Topology, TopologyError> {
             path: path.to_owned(),
         });
     }
-    from_xml(&text).ok_or_else(|| TopologyError::NotXml {
-        path: path.to_owned(),
+    let path = path.to_owned();
+    from_xml(&text).ok_or_else(|| match text.contains("<topology>") {
+        true => TopologyError::OldXml { path },
+        false => TopologyError::NotXml { path },
     })
 }
 

@@ -59,8 +59,9 @@ impl OpenObject {
             return !self.has_children && self.kind != "NUMANode" && inner.units == self.units;
         }
         let first = inner.all_units.first();
-        let in_order = first > self.last_unit && first.is_some();
-        self.last_unit = first;
+        // Memory without units may come in a group of its own.
+        let in_order = first.is_none() || first > self.last_unit;
+        self.last_unit = first.or(self.last_unit);
         self.has_children = true;
         !self.is_memory() && self.kind != "PU" && in_order && inner.units.is_in(&self.units)
     }
@@ -96,8 +97,9 @@ struct Checker {
     objects: usize,
     units: Bits,
     nodes: Bits,
-    /// Those by which objects are told apart.
+    /// Those by which objects are told apart, and how many objects have none.
     numbers: HashSet<u32>,
+    unnumbered: usize,
 }
 
 impl Checker {
@@ -187,9 +189,16 @@ impl Checker {
         if self.objects > MOST_OBJECTS {
             return None;
         }
-        let number: u32 = value("gp_index")?.parse().ok()?;
-        let new = self.numbers.insert(number);
-        (new && number < MOST_NUMBER && is_its_cache(kind, value)).then_some(())?;
+        // Where none has one, as in what some versions wrote, hwloc numbers them.
+        match value("gp_index") {
+            Some(number) => {
+                let number: u32 = number.parse().ok()?;
+                (self.numbers.insert(number) && number < MOST_NUMBER).then_some(())?;
+            }
+            None => self.unnumbered += 1,
+        }
+        (self.unnumbered == 0 || self.numbers.is_empty()).then_some(())?;
+        is_its_cache(kind, value).then_some(())?;
         let around = self.open.iter_mut().rev().find(|e| e.name == "object");
         if BESIDE.contains(&kind) {
             return around.map(|_| None);

@@ -40,16 +40,21 @@ fn nonsense_is_refused_with_a_sentence() {
 #[test]
 fn a_file_that_is_not_a_topology_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let check = |content: &[u8]| {
+    let check = |content: &[u8], part: &str| {
         let file = dir.path().join("x.xml");
         std::fs::write(&file, content).unwrap();
         let message = load(file.to_str().unwrap()).unwrap_err().to_string();
-        assert!(message.contains("is not hwloc XML"), "{message}");
+        assert!(message.contains(part), "{message}");
     };
-    check(b"");
-    check(b"hello");
-    check(b"\xff\xfe\x00");
-    check(b"<topology version=\"2.0\"><object type=");
+    let none = "is not hwloc XML";
+    check(b"", none);
+    check(b"hello", none);
+    check(b"\xff\xfe\x00", none);
+    check(b"<topology version=\"2.0\"><object type=", none);
+    check(
+        b"<topology><object type=\"Machine\"></topology>",
+        "lstopo -i",
+    );
 }
 
 #[test]
@@ -66,6 +71,39 @@ fn xml_says_the_same_as_the_machine_it_came_from() {
 }
 
 /// hwloc itself falls over some of these.
+/// As hwloc itself has written it at some time or on some machine.
+#[test]
+fn xml_of_other_versions_and_of_memory_without_units_is_read() {
+    let whole = load("pack:2 node:1 core:1 pu:1")
+        .unwrap()
+        .export_xml()
+        .unwrap();
+    let mut unnumbered = whole.clone();
+    while let Some(at) = unnumbered.find(" gp_index=\"") {
+        let value = at + " gp_index=\"".len();
+        let end = value + unnumbered[value..].find('"').unwrap() + 1;
+        unnumbered.replace_range(at..end, "");
+    }
+    assert_ne!(unnumbered, whole);
+    assert_eq!(from_xml(&unnumbered).unwrap().pu_count(), 2);
+
+    let machine = whole.find("type=\"Machine\"").unwrap();
+    let end = machine + whole[machine..].find('>').unwrap();
+    let around = whole[machine..end].replace("nodeset=\"0x00000003\"", "nodeset=\"0x00000007\"");
+    let last = whole.rfind("</object>").unwrap();
+    let sets = "cpuset=\"0x0\" complete_cpuset=\"0x0\" nodeset=\"0x00000004\" complete_nodeset=\"0x00000004\"";
+    let memory = format!("<object type=\"Group\" {sets} gp_index=\"901\" kind=\"1001\" subkind=\"0\"><object type=\"NUMANode\" os_index=\"2\" {sets} gp_index=\"902\" local_memory=\"4096\"/></object>");
+    let more = [
+        &whole[..machine],
+        &around,
+        &whole[end..last],
+        &memory,
+        &whole[last..],
+    ]
+    .concat();
+    assert_eq!(from_xml(&more).unwrap().node_count(), 3);
+}
+
 #[test]
 fn of_xml_that_lacks_anything_nothing_falls_over() {
     for machine in [
