@@ -46,8 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "PROFILE", requires = "fail_on_regression")]
     baseline: Option<PathBuf>,
 
-    /// Fail when remote memory traffic or E_app is worse than the baseline's, or a finding about
-    /// a data structure is worse or new
+    /// Fail when remote accesses or E_app are worse than the baseline's, or a finding about a
+    /// data structure is worse or new
     #[arg(long, requires = "baseline")]
     fail_on_regression: bool,
 

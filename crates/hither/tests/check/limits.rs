@@ -39,7 +39,7 @@ fn a_program_whose_first_thread_touches_all_fails_and_its_twin_passes() {
     let than = |old| ["--baseline", old, "--fail-on-regression"];
     let (status, said) = folder.check(&[&["bad.hither"], &than("good.hither")[..]].concat());
     assert_eq!(status, 1, "{said}");
-    assert!(said.contains("FAIL  remote fetches: 7"), "{said}");
+    assert!(said.contains("FAIL  remote accesses: 7"), "{said}");
     assert!(said.contains("FAIL  new: first-touch: "), "{said}");
     assert!(said.contains("--before good.hither"), "{said}");
     let (status, said) = folder.check(&[&["good.hither"], &than("bad.hither")[..]].concat());

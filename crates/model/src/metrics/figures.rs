@@ -22,6 +22,9 @@ pub const EXCLUSIVITY: &str = "E_app best";
 
 /// Of shares of accesses.
 pub const SHARE_SPREAD: f64 = 0.05;
+/// Twice the standard error of the difference of two shares of N fetches, times the root of N: one line in
+/// 64 is followed, and a share of n has a variance of at most 1 / 4n.
+const FETCHES_ERROR: f64 = 2.0 * std::f64::consts::SQRT_2 * 0.5 * 8.0;
 /// Of the shares that count a page as right or wrong as a whole.
 const RIGHT_SPREAD: f64 = 0.13;
 /// Of totals: instructions, accesses, bytes.
@@ -44,9 +47,9 @@ const COUNT_SPREAD: f64 = 0.5;
 #[must_use]
 pub fn remote_figures(analysis: &ProfileAnalysis, ground: &NodeResidence) -> Vec<RunFigure> {
     let placed = ground.from_placement;
-    let share = |name, meaning, table| {
+    let share = |name, meaning, table, spread| {
         let share = ground.remote_share(table);
-        lower_is_better(name, meaning, FigureUnit::Share, SHARE_SPREAD, share)
+        lower_is_better(name, meaning, FigureUnit::Share, spread, share)
     };
     let fetches = match placed {
         true => "lines fetched from another node's memory, threads and pages as placed",
@@ -57,8 +60,13 @@ pub fn remote_figures(analysis: &ProfileAnalysis, ground: &NodeResidence) -> Vec
         false => "accesses to another node's memory, pages by first touch",
     };
     let counted = analysis.report.run.traffic == TrafficUnit::Fetches;
-    let fetched = counted.then(|| share(REMOTE_FETCHES, fetches, &analysis.traffic));
-    let accessed = share(REMOTE, accesses, &analysis.table);
+    let fetched = || {
+        let all = ground.traffic(&analysis.traffic).total_accesses();
+        let spread = SHARE_SPREAD + FETCHES_ERROR / (all.max(1) as f64).sqrt();
+        share(REMOTE_FETCHES, fetches, &analysis.traffic, spread)
+    };
+    let fetched = counted.then(fetched);
+    let accessed = share(REMOTE, accesses, &analysis.table, SHARE_SPREAD);
     fetched.into_iter().chain([accessed]).collect()
 }
 
