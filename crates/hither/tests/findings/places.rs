@@ -43,9 +43,12 @@ fn remote_accesses_of_what_one_thread_touches_first() {
     // Three of four blocks are used by others than the master; how often borders are fetched
     // beside them depends on who runs when.
     assert!((0.5..0.8).contains(&remote.severity), "{remote:#?}");
-    let about = &remote.evidence[2];
-    assert!(
-        about.contains("past") && about.contains("future"),
+    // The three with most fetches, of four that have alike.
+    let grids = ["past", "present", "future", "speed"];
+    let named = grids.map(|grid| remote.evidence[2].contains(grid));
+    assert_eq!(
+        named.iter().filter(|named| **named).count(),
+        3,
         "{remote:#?}"
     );
     silent(&traced(BY_ALL).findings(), &[FindingKind::RemoteAccesses]);
