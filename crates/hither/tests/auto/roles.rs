@@ -40,17 +40,15 @@ fn the_next_of_a_role_runs_where_the_last_one_ran() {
             )
         })
         .collect();
-    // By then they are known, on a busy machine too; there some run before they are put anywhere.
-    let known = GENERATIONS * 3 / 4;
-    let later = (known..GENERATIONS).flat_map(|g| (0..WORKERS).map(move |w| (g, w)));
+    let later = (GENERATIONS / 2..GENERATIONS).flat_map(|g| (0..WORKERS).map(move |w| (g, w)));
     let stayed = later.filter(|&(generation, worker)| {
         let seat = seats[&(generation, worker)];
         !seat.contains(',') && seats[&(generation - 1, worker)] == seat
     });
     let stayed = stayed.count();
-    let all = WORKERS * (GENERATIONS - known);
+    let all = WORKERS * GENERATIONS / 2;
     println!("{stayed} of {all} ran where the one before them did");
-    assert!(stayed * 10 >= all * 7, "{stayed} of {all}\n{out}");
+    assert!(stayed * 10 >= all * 8, "{stayed} of {all}\n{out}");
 
     // What is known of who shares outlives a generation.
     let near: Vec<_> = (0..WORKERS / 2).map(|i| (2 * i, 2 * i + 1)).collect();
