@@ -15,6 +15,8 @@ use std::path::PathBuf;
 
 /// Lines kept of an object, those with most pages.
 const MAX_LINES: usize = 8;
+/// Rows of these: of a thousand threads and more, those that touched least may lack.
+const MAX_ROWS: usize = 4096;
 
 pub struct FirstTouchInput<'a> {
     pub segment: &'a Segment,
@@ -89,12 +91,12 @@ fn touches_by_place(input: FirstTouchInput<'_>, naming: &mut dyn Symbolizer) -> 
     } = input;
     let mut places: HashMap<(u32, u32), Option<TouchPlace>> = HashMap::new();
     let mut touches = Vec::new();
-    for ((object, slot, site, path), pages) in count_pages(found, touchers, deadline) {
+    for ((object, number, site, path), pages) in count_pages(found, touchers, deadline) {
         let known = places
             .entry((site, path))
             .or_insert_with(|| touch_place(site, path, segment, regions, naming));
         let place = known.clone().filter(|place| place.line.line > 0);
-        let thread = slot
+        let thread = number
             .checked_sub(1)
             .filter(|&t| (t as usize) < threads.len());
         if let (Some(place), Some(thread)) = (place, thread) {
@@ -194,7 +196,7 @@ fn runs_teams(call: &SourceLine) -> bool {
     own || named(&call.file) || named(&call.function)
 }
 
-/// Pages by object, thread slot, code site and path.
+/// Pages by object, number of the thread from 1, code site and path.
 fn count_pages(
     found: &ObjectTables,
     mut touchers: Vec<FirstToucher>,
@@ -219,11 +221,60 @@ fn count_pages(
     sums
 }
 
+/// Of each object the lines that touched most of its pages, all threads together, with the rows of
+/// these threads.
 fn keep_most(mut lines: Vec<FirstTouchLine>) -> Vec<FirstTouchLine> {
     lines.sort_by_key(|l| (l.object, std::cmp::Reverse(l.pages)));
     let mut kept: Vec<FirstTouchLine> = Vec::new();
     for own in lines.chunk_by(|a, b| a.object == b.object) {
-        kept.extend(own.iter().take(MAX_LINES).cloned());
+        let mut sums: BTreeMap<LinePlace<'_>, u64> = BTreeMap::new();
+        for row in own {
+            *sums.entry(place_of(row)).or_default() += row.pages;
+        }
+        let mut most: Vec<(LinePlace<'_>, u64)> = sums.into_iter().collect();
+        most.sort_by_key(|&(_, pages)| std::cmp::Reverse(pages));
+        most.truncate(MAX_LINES);
+        let is_kept = |row: &&FirstTouchLine| most.iter().any(|(place, _)| *place == place_of(row));
+        kept.extend(own.iter().filter(is_kept).take(MAX_ROWS).cloned());
     }
     kept
+}
+
+/// File, line and function.
+type LinePlace<'a> = (&'a str, u32, &'a str);
+
+fn place_of(row: &FirstTouchLine) -> LinePlace<'_> {
+    (&row.file, row.line, &row.function)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line that many threads run counts with what all of them touch.
+    #[test]
+    fn lines_are_ranked_by_the_pages_of_all_threads() {
+        let row = |object, thread, line, pages| FirstTouchLine {
+            object: ObjectIx(object),
+            thread: ThreadIx(thread),
+            file: "a.c".to_owned(),
+            line,
+            pages,
+            ..FirstTouchLine::default()
+        };
+        let mut rows: Vec<FirstTouchLine> = (0..64).map(|t| row(0, t, 10, 100)).collect();
+        rows.push(row(0, 0, 20, 900));
+        rows.extend((0..20).map(|n| row(0, 0, 30 + n, 1 + u64::from(n))));
+        rows.push(row(1, 0, 99, 1));
+        let kept = keep_most(rows);
+        let pages = |line: u32| {
+            let own = kept.iter().filter(|l| l.object.0 == 0 && l.line == line);
+            own.map(|l| l.pages).sum::<u64>()
+        };
+        assert_eq!((pages(10), pages(20)), (6400, 900));
+        let mut lines: Vec<u32> = kept.iter().map(|l| l.line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!(lines, [10, 20, 44, 45, 46, 47, 48, 49, 99]);
+    }
 }

@@ -22,7 +22,7 @@ pub fn page_and_thread(key: u64) -> (u32, u32) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstToucher {
     pub name: PageName,
-    /// Its serial, at the end [`PageReader::number_threads`].
+    /// Its serial, and its number in the profile, from 1, after [`PageReader::number_threads`].
     pub thread: u32,
     pub epoch: u32,
     /// Code site of the first touch.

@@ -324,14 +324,14 @@ impl StagedPages {
         let (mut far, mut all) = (0u128, 0u128);
         for (at, (_, node)) in places.iter().enumerate() {
             for u in pages.uses(at) {
-                let unit = self.threads.get(u.thread.at());
-                let from = unit.map(|unit| tree.units[*unit as usize].node);
-                all += u128::from(u.accesses);
-                far += if from == Some(*node) {
-                    0
-                } else {
-                    u128::from(u.accesses)
+                let Some(&unit) = self.threads.get(u.thread.at()) else {
+                    continue;
                 };
+                let accesses = u128::from(u.accesses);
+                all += accesses;
+                if tree.units[unit as usize].node != *node {
+                    far += accesses;
+                }
             }
         }
         far as f64 / all.max(1) as f64
