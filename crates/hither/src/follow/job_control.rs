@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::procfs;
 use anyhow::{Context, Result};
 use hither_profile::RunEnd;
 use hither_sys::process;
@@ -14,7 +15,7 @@ use hither_sys::ptrace::{child_state_change, ChildStateChange};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
+use nix::sys::wait::{waitid, waitpid, Id, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 
 /// Signals that tell of our own mistakes; everything else is held back, real-time signals
@@ -30,6 +31,8 @@ const NOT_BLOCKED: [Signal; 9] = [
     Signal::SIGXCPU,
     Signal::SIGXFSZ,
 ];
+/// Between two looks at a program that is stopped.
+const WAKER_PAUSE: Duration = Duration::from_millis(50);
 /// How long a process group takes at most to hear of one signal.
 const GROUP_DELAY: Duration = Duration::from_millis(10);
 
@@ -176,17 +179,43 @@ fn stop_like_child(
     let Ok(signal) = Signal::try_from(signal) else {
         return Ok(true);
     };
+    // A follower tells us when the program goes on; else somebody must.
+    let waker = match follower {
+        Some(_) => None,
+        None => Some(wake_with(child)?),
+    };
     process::send_signal(nix::unistd::getpid().as_raw(), signal as i32).context("cannot stop")?;
     let one = SigSet::from(signal);
     let mask = |how| nix::sys::signal::sigprocmask(how, Some(&one), None);
     // SIGSTOP cannot be held back and has its effect before this.
     mask(SigmaskHow::SIG_UNBLOCK).context("cannot stop")?;
     mask(SigmaskHow::SIG_BLOCK).context("cannot stop")?;
+    if let Some(waker) = waker {
+        let _ = process::send_signal(waker.as_raw(), Signal::SIGKILL as i32);
+        let _ = waitpid(waker, None);
+    }
     if signals.forward(child, follower) {
         return continue_child(child).map(|()| false);
     }
     // Stop signals of the terminal do nothing to a process group that no shell minds.
     Ok(true)
+}
+
+/// Splits off a process that continues this one, which is about to stop, when `child` goes on: a
+/// SIGCONT to the program alone is told to nobody who is stopped.
+fn wake_with(child: Pid) -> Result<Pid> {
+    let stopped = nix::unistd::getpid();
+    let work = move || {
+        while nix::unistd::getppid() == stopped {
+            let goes_on = !procfs::is_stopped(child.as_raw());
+            if goes_on && procfs::is_stopped(stopped.as_raw()) {
+                let _ = process::send_signal(stopped.as_raw(), Signal::SIGCONT as i32);
+            }
+            std::thread::sleep(WAKER_PAUSE);
+        }
+        0
+    };
+    process::fork_off(work).context("cannot stop")
 }
 
 /// Continues the child, unless the SIGCONT that continued us reached it, too: then it has

@@ -93,6 +93,13 @@ pub fn is_kernel_thread(pid: Pid) -> bool {
     flags.is_some_and(|flags| flags & PF_KTHREAD != 0)
 }
 
+/// Whether a process is stopped, by a signal or a debugger.
+#[must_use]
+pub fn is_stopped(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    matches!(stat_field(&stat, 3), Some("T" | "t"))
+}
+
 /// What a process may do with files; `None` when it is gone.
 #[must_use]
 pub fn file_rights(pid: Pid) -> Option<FileRights> {

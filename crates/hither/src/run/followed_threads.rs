@@ -34,12 +34,13 @@ pub struct FollowedThreads {
 }
 
 impl FollowedThreads {
-    /// Adds a thread.
-    pub fn add(&mut self, tid: Tid, pid: Pid, natural: Rc<CpuMask>, pinned: bool) {
+    /// Adds a thread; one whose creator `chose` its units inherits the choice.
+    pub fn add(&mut self, tid: Tid, pid: Pid, natural: Rc<CpuMask>, pinned: bool, chose: bool) {
         let index = self.outcome.len();
         self.outcome.push(ThreadOutcome {
             pid,
             tid,
+            chose_itself: chose,
             ..ThreadOutcome::default()
         });
         let thread = FollowedThread {
@@ -48,7 +49,7 @@ impl FollowedThreads {
             original_mask: natural,
             assigned_cpu: None,
             pinned,
-            set_own_affinity: false,
+            set_own_affinity: chose,
         };
         self.live.insert(tid, thread);
         *self.counts.entry(pid).or_default() += 1;

@@ -15,6 +15,7 @@ mod record;
 mod refused;
 mod roles;
 mod safety;
+mod stopped;
 mod top;
 
 use std::fs;

@@ -31,7 +31,7 @@ fn place(hither: &str, wrapper: &str) -> Option<Place> {
 }
 
 /// The process that runs a program and comes from another.
-fn descendant(pid: i32, program: &str) -> Option<i32> {
+pub fn descendant(pid: i32, program: &str) -> Option<i32> {
     let children = format!("/proc/{pid}/task/{pid}/children");
     let children = fs::read_to_string(children).unwrap_or_default();
     let children = children.split_whitespace().filter_map(|c| c.parse().ok());

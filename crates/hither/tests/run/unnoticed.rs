@@ -60,6 +60,9 @@ fn who_pins_itself_gets_its_will() {
     let other =
         "taskset -cp 0 $$ > /dev/null; nproc; taskset -c 1 nproc; exec taskset -c 0,1 nproc";
     check(&["taskset", "-c", "1", "sh", "-c", other], 0);
+    // And so do those that it makes: the kernel's own word, which nobody answers for.
+    let inherited = "sh -c 'grep Cpus_allowed_list /proc/self/status; true'; true";
+    check(&["taskset", "-c", "1", "sh", "-c", inherited], 0);
 }
 
 #[test]

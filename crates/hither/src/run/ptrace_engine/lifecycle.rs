@@ -46,8 +46,9 @@ impl PtraceEngine<'_> {
         };
         let is_thread = ptrace::is_thread_of(new, parent.pid);
         let pid = if is_thread { parent.pid } else { new };
+        let chose = parent.set_own_affinity;
         self.threads
-            .add(new, pid, parent.original_mask, parent.pinned);
+            .add(new, pid, parent.original_mask, parent.pinned, chose);
         let seat = if is_thread {
             let stack_pointer = ptrace::registers(new).map_or(0, |r| r.rsp);
             self.guide.thread_created(creator, new, stack_pointer)
@@ -103,7 +104,7 @@ impl PtraceEngine<'_> {
     /// Nothing that is known made this process.
     fn add_unrelated_process(&mut self, new: Pid) {
         let allowed = std::rc::Rc::new(self.allowed.clone());
-        self.threads.add(new, new, allowed, true);
+        self.threads.add(new, new, allowed, true, false);
         if let Err(note) = self.threads.apply_mask(new) {
             self.note(note);
         }

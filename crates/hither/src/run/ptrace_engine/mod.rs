@@ -75,7 +75,7 @@ impl<'a> PtraceEngine<'a> {
     pub fn new(job: FollowJob<'a>, pid: Pid) -> Self {
         let mut threads = FollowedThreads::default();
         let allowed = CpuMask::of_thread(pid).unwrap_or_default();
-        threads.add(pid, pid, Rc::new(allowed.clone()), false);
+        threads.add(pid, pid, Rc::new(allowed.clone()), false, false);
         PtraceEngine {
             ticks: PhaseTicker::new(job.progress, job.guide.phase_count()),
             guide: job.guide,
