@@ -2,7 +2,7 @@
 //! `report-ui/src/model.ts` is its mirror; a test compares the two.
 //!
 //! Big tables are [`PackedGrid`]s, packed; everything else is plain JSON. Texts from the traced
-//! program have been through [`super::build::text::plain`].
+//! program have been through [`super::build::safe_text::plain_text`].
 pub use super::packed_grid::PackedGrid;
 pub use super::page_structures::*;
 use hither_model::topology::OutlinePart;

@@ -1,6 +1,6 @@
 //! Choosing a placement: (communication, pages, machine) -> threads to units, pages to nodes.
 //!
-//! A policy is one file in `threads/` or `data/` and one line in the list below. All are
+//! A policy is one file in `threads/` or `data/` and one line in the list of its `mod.rs`. All are
 //! pure: the same problem and seed give the same placement on any machine.
 pub mod comm_graph;
 pub mod communication_filter;

@@ -81,7 +81,7 @@ pub fn decide_placement(
 /// A unit for every thread of the profile, as the policy for threads says.
 ///
 /// # Errors
-/// As [`decide`].
+/// As [`decide_placement`].
 pub fn seats(options: &MapOptions, input: &MapInput, target: &MapTarget) -> Result<Vec<u32>> {
     let placer = ThreadPlacer::new(options, input, target)?;
     let first = placer.stages(None)?.into_iter().next();

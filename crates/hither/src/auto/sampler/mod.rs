@@ -1,5 +1,5 @@
 //! Causing page faults on purpose, since a page faults once and then no more. One file each,
-//! and a line in [`choose_samplers`], safest first.
+//! and a line in [`SAMPLERS`], safest first.
 mod agent;
 mod move_host;
 mod numa_balancing;
@@ -92,8 +92,23 @@ pub struct SamplerChoice {
     pub allow_sysctl: bool,
 }
 
-/// All names, safest first.
-pub const NAMES: &[&str] = &["numa-balancing", "move", "pageout", "write-protect"];
+/// Makes a sampler that is to reach this memory, or says why it does not work here.
+type MakeSampler =
+    fn(Option<&SysctlOverrides>, &[MemoryKind]) -> Result<Box<dyn FaultSampler>, String>;
+
+/// All of them, safest first, as `--sampler` takes them.
+pub const SAMPLERS: &[(&str, MakeSampler)] = &[
+    ("numa-balancing", |knobs, _| {
+        Ok(Box::new(numa_balancing::NumaBalancingSampler::new(knobs)?))
+    }),
+    ("move", |_, _| Ok(Box::new(move_host::MoveSampler::new()?))),
+    ("pageout", |_, _| {
+        Ok(Box::new(pageout::PageoutSampler::new()?))
+    }),
+    ("write-protect", |_, kinds| {
+        Ok(Box::new(write_protect::WriteProtectSampler::new(kinds)?))
+    }),
+];
 
 /// Samplers to use, safest first, each only for what the safer ones do not reach; and a
 /// sentence for each that does not work here.
@@ -104,7 +119,7 @@ pub fn choose_samplers(
 ) -> (Vec<Box<dyn FaultSampler>>, Vec<String>) {
     let mut works: Vec<Box<dyn FaultSampler>> = Vec::new();
     let mut reasons = Vec::new();
-    for &name in NAMES {
+    for &(name, make) in SAMPLERS {
         if choice.only.as_deref().is_some_and(|only| only != name) {
             continue;
         }
@@ -114,15 +129,7 @@ pub fn choose_samplers(
         if unreached.is_empty() {
             break;
         }
-        let sampler: Result<Box<dyn FaultSampler>, String> = match name {
-            "numa-balancing" => {
-                numa_balancing::NumaBalancingSampler::new(knobs).map(|s| Box::new(s) as _)
-            }
-            "move" => move_host::MoveSampler::new().map(|s| Box::new(s) as _),
-            "pageout" => pageout::PageoutSampler::new().map(|s| Box::new(s) as _),
-            _ => write_protect::WriteProtectSampler::new(&unreached).map(|s| Box::new(s) as _),
-        };
-        match sampler {
+        match make(knobs, &unreached) {
             Ok(sampler) if choice.only.is_none() && adds_nothing(&*sampler, &works) => {}
             Ok(sampler) => works.push(sampler),
             Err(reason) => reasons.push(format!("{name}: {reason}")),

@@ -72,6 +72,29 @@ pub trait DataPolicy: Sync {
     }
 }
 
+impl DataPolicy for &dyn DataPolicy {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn about(&self) -> &'static str {
+        (**self).about()
+    }
+
+    fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
+        (**self).place(problem)
+    }
+
+    fn follow(
+        &self,
+        history: &PageHistory,
+        rule: PhaseRule,
+        limits: &MigrationLimits,
+    ) -> Option<PageMoves> {
+        (**self).follow(history, rule, limits)
+    }
+}
+
 /// Every policy, in the order in which `hither map --list` shows them.
 pub const DATA_POLICIES: &[&dyn DataPolicy] = &[
     &MostAccessPolicy,
@@ -90,31 +113,20 @@ pub const DATA_POLICIES: &[&dyn DataPolicy] = &[
 /// # Errors
 /// A sentence that lists the names.
 pub fn data_policy_by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
-    let (name, parameter) = match text.split_once(':') {
-        Some((name, parameter)) => (name, Some(parameter)),
-        None => (text, None),
-    };
-    match (name, parameter) {
-        ("locality-balance", Some(text)) => {
-            let mix = text.parse().ok().filter(|mix| (0.0..=1.0).contains(mix));
-            let mix = mix.ok_or("locality-balance takes a number from 0 (balance) to 1 (locality), as in locality-balance:0.1")?;
-            Ok(Box::new(LocalityBalancePolicy { mix }))
-        }
-        ("locality-balance", None) => Ok(Box::new(LocalityBalancePolicy::DEFAULT)),
-        ("most-access", None) => Ok(Box::new(MostAccessPolicy)),
-        ("balanced", None) => Ok(Box::<BalancedDataPolicy>::default()),
-        ("kmaf", None) => Ok(Box::<KmafPolicy>::default()),
-        ("interleave", None) => Ok(Box::new(InterleavePolicy)),
-        ("random", None) => Ok(Box::<RandomDataPolicy>::default()),
-        ("first-touch", None) => Ok(Box::new(FirstTouchPolicy)),
-        _ => {
-            let names: Vec<_> = DATA_POLICIES.iter().map(|p| p.name()).collect();
-            Err(format!(
-                "there is no data policy \"{text}\": use one of {}",
-                names.join(", ")
-            ))
-        }
+    if let Some(text) = text.strip_prefix("locality-balance:") {
+        let mix = text.parse().ok().filter(|mix| (0.0..=1.0).contains(mix));
+        let mix = mix.ok_or("locality-balance takes a number from 0 (balance) to 1 (locality), as in locality-balance:0.1")?;
+        return Ok(Box::new(LocalityBalancePolicy { mix }));
     }
+    let policy = DATA_POLICIES.iter().find(|policy| policy.name() == text);
+    let policy = policy.ok_or_else(|| {
+        let names: Vec<_> = DATA_POLICIES.iter().map(|p| p.name()).collect();
+        format!(
+            "there is no data policy \"{text}\": use one of {}",
+            names.join(", ")
+        )
+    })?;
+    Ok(Box::new(*policy))
 }
 
 /// Whether a policy places pages without regard to who uses them, and so whatever threads do.

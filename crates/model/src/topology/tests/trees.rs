@@ -224,7 +224,8 @@ fn hybrid_machines_have_kinds() {
 
 #[test]
 fn shipped_machines_are_what_they_are_called() {
-    let check = |name: &str, units, cores, nodes, caches: u64| {
+    let mut checked = Vec::new();
+    let mut check = |name: &'static str, units, cores, nodes, caches: u64| {
         let topology = load(name).unwrap();
         let tree = TopologyTree::new(&topology, |_| true).unwrap();
         let got = (
@@ -234,6 +235,7 @@ fn shipped_machines_are_what_they_are_called() {
             topology.cache_bytes(),
         );
         assert_eq!(got, (units, cores, nodes, caches), "{name}");
+        checked.push(name);
     };
     let (kib, mib) = (1 << 10, 1 << 20);
     check(
@@ -280,6 +282,11 @@ fn shipped_machines_are_what_they_are_called() {
     let table1 = 4 * 2 * mib + 8 * 32 * kib;
     check("locality-balance-table1", 8, 8, 1, table1);
     for machine in shipped_machines() {
+        assert!(
+            checked.contains(&&*machine.name),
+            "{} is not above",
+            machine.name
+        );
         let latencies = load(&machine.name).unwrap().node_latencies();
         let known = machine
             .latencies
