@@ -2,7 +2,7 @@
 #include "agent.h"
 
 /* Orders to take a page are refused after this, in ns: the mapping may have changed since. */
-#define LATE 20000000ull
+#define LATE 50000000ull
 
 void orders_report(struct agent *a, u32 kind, int error, u64 address, u64 length) {
   if (!a->going && kind != HI_REPORT_HELLO) return;

@@ -1,9 +1,10 @@
 //! Which page an address is, the same for all threads that can access it: private memory belongs to a process
 //! as long as it runs one program; memory that is mapped shared is the same object wherever
 //! it is mapped (kMAF keys its table by physical addresses for that, section 3.1.1).
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
 use nix::libc;
 
 use super::analysis::{MemoryObject, ObjectPage, PAGE};
@@ -92,6 +93,26 @@ impl AddressSpaces {
     pub fn file_of(&self, object: MemoryObject) -> Option<(u64, u64)> {
         let found = self.shared.iter().find(|(_, &known)| known == object);
         found.map(|(&file, _)| file)
+    }
+
+    /// Where a page is mapped: a process, and its address there.
+    #[must_use]
+    pub fn address_of(&self, page: ObjectPage) -> Option<(Pid, u64)> {
+        let Some(file) = self.file_of(page.object) else {
+            let mut spaces = self.spaces.iter();
+            let (&pid, _) = spaces.find(|(_, space)| space.private == page.object)?;
+            return Some((pid, page.number * PAGE));
+        };
+        let address = |mapping: &MemoryMapping| {
+            let offset = mapping.file.as_ref().map_or(0, |file| file.offset);
+            let at = (page.number * PAGE).checked_sub(offset)?;
+            let is_here = shared_key(mapping) == Some(file) && at < mapping.length;
+            is_here.then_some(mapping.address + at)
+        };
+        self.spaces.iter().find_map(|(&pid, space)| {
+            let found = space.mappings.iter().find_map(address);
+            found.map(|at| (pid, at))
+        })
     }
 
     /// Processes that were seen and live.

@@ -1,5 +1,6 @@
 //! The loop: every 10 ms faults are taken in and more are caused, every 100 ms threads are
 //! mapped and pages moved (kMAF 3.4).
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
@@ -7,10 +8,11 @@ use hither_sys::faults::{KernelEvent, PageFault};
 
 use super::affinity_proxy::AffinityProxy;
 use super::analysis::fault_rate::{ControllerInput, FaultRateController};
-use super::analysis::{self, SharerId, SharingDetector};
+use super::analysis::{self, SharerId, SharingDetector, PAGE};
 use super::event_log::{EventLog, IntervalEvent, LiveView};
 use super::observer::FaultObserver;
 use super::outcome::{AutoOutcome, AutoThreadOutcome};
+use super::page_migration::MOVE_COST;
 use super::pinned_threads::PinnedThread;
 use super::profile_builder::monotonic;
 use super::request::{CpuNodeMap, DetectionMechanism, MappingQuery, OnlineMapper, PlacementScope};
@@ -27,6 +29,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const WINDOW: u32 = 20;
 /// What a record costs the program, in nanoseconds.
 const RECORD_COST: Nanos = 120;
+/// What looking at one may cost hither.
+const LOOK_COST: RangeInclusive<Nanos> = 300..=5000;
 
 pub struct OnlineEngine {
     pub mechanism: DetectionMechanism,
@@ -85,13 +89,25 @@ impl OnlineEngine {
             .max()
             .unwrap_or(0);
         let own = state.own_pid;
-        let pages =
-            self.scope.pages && (state.remap_trigger.pages_may_move() || !self.scope.threads);
+        let pages = self.scope.pages
+            && (self.mechanism == DetectionMechanism::Adaptive
+                || state.remap_trigger.pages_may_move()
+                || !self.scope.threads);
         let samplers = &self.samplers;
-        for &(at, record) in self.observer.take_records() {
+        let records = self.observer.take_records();
+        let is_fault = |record: &&(Nanos, KernelEvent)| matches!(record.1, KernelEvent::Fault(_));
+        let count = records.iter().filter(is_fault).count() as u64;
+        let (before, spent) = (state.counts.faults, state.cost.detecting);
+        let each = (spent / before.max(1)).clamp(*LOOK_COST.start(), *LOOK_COST.end());
+        let kept = self.controller.share_of_records(count, before, each);
+        for &(at, record) in records {
             match record {
                 KernelEvent::Fault(PageFault { tid, .. }) | KernelEvent::Fork { tid, .. }
                     if samplers.iter().any(|s| s.is_own_thread(tid)) => {}
+                KernelEvent::Fault(fault) if !is_kept(&fault, kept) => {
+                    state.counts.left_out += 1;
+                    state.cost.faulting += RECORD_COST;
+                }
                 KernelEvent::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
                     state.cost.faulting += RECORD_COST;
@@ -185,6 +201,9 @@ impl OnlineEngine {
             self.state.window_intervals = 0;
             let gone = self.state.address_spaces.take_gone();
             self.detector.forget_objects(&gone);
+            if let Some(runs) = &mut self.state.page_runs {
+                runs.forget_objects(&gone);
+            }
             self.reap_missing_threads();
         }
         let gone = self.state.threads.release_rows();
@@ -199,19 +218,20 @@ impl OnlineEngine {
         if told {
             self.state.fill_pairs(&mut line);
         }
-        line.lost = self.observer.lost_records()
-            - std::mem::replace(&mut self.state.lost, self.observer.lost_records());
+        let lost = self.observer.lost_records() + self.state.counts.left_out;
+        line.lost = lost - std::mem::replace(&mut self.state.lost, lost);
         let (now, before) = (self.state.counts, self.state.before);
         line.seated = std::mem::take(&mut self.state.seated);
         let mapped = self.map_threads(intervals, now.faults > before.faults);
         line.seated.extend(mapped);
-        if self.scope.pages && (self.state.remap_trigger.pages_may_move() || !self.scope.threads) {
+        if self.scope.pages && self.state.page_migrator.has_targets() {
             let began = own_time();
             let nodes = &self.machine.nodes;
+            let affordable = self.controller.affordable(MOVE_COST);
             match self
                 .state
                 .page_migrator
-                .migrate_batch(nodes, &mut *self.detector)
+                .migrate_batch(nodes, affordable, &mut *self.detector)
             {
                 Ok(moved) => line.pages_moved = moved,
                 Err(error) => {
@@ -276,7 +296,11 @@ impl OnlineEngine {
                 None => state.threads.reserve_seat(member, cpu),
             }
         }
-        self.pin_threads(moves)
+        let moved = self.pin_threads(moves);
+        if self.scope.pages && !moved.is_empty() {
+            self.state.follow_threads(&self.machine);
+        }
+        moved
     }
 
     /// Puts threads that began since on the units where the last ones of their roles were.
@@ -360,7 +384,7 @@ impl OnlineEngine {
             samplers: self.samplers.iter().map(|s| s.name().to_owned()).collect(),
             faults: state.counts.faults,
             extra: state.counts.extra,
-            lost: self.observer.lost_records(),
+            lost: self.observer.lost_records() + state.counts.left_out,
             events: state.matrix.events(),
             mappings: state.counts.mappings,
             threads_moved: state.counts.threads_moved,
@@ -377,4 +401,12 @@ impl OnlineEngine {
         let profile = state.profile.finish(&outcome);
         (outcome, profile)
     }
+}
+
+/// Whether a fault is looked at, of which that share is: always those on the same pages, for what
+/// is known of a page takes several.
+fn is_kept(fault: &PageFault, share: f64) -> bool {
+    let page = (fault.address / PAGE) ^ u64::from(fault.pid.cast_unsigned()) << 40;
+    let hash = page.wrapping_mul(analysis::GOLDEN_RATIO_64) >> 32;
+    hash as f64 <= share * f64::from(u32::MAX)
 }

@@ -19,6 +19,7 @@ pub mod event_log;
 mod observer;
 pub mod outcome;
 mod page_migration;
+mod page_runs;
 mod pinned_threads;
 pub mod profile_builder;
 mod remap_trigger;

@@ -1,15 +1,18 @@
 //! Moving pages to the nodes on which they belong, some at a time.
-use std::collections::HashMap;
 use std::io;
+use std::ops::RangeInclusive;
 
-use hither_profile::NodeIx;
+use foldhash::{HashMap, HashMapExt};
+use hither_profile::{Nanos, NodeIx};
 use hither_sys::numa;
 
 use super::analysis::{ObjectPage, SharingDetector};
 use hither_sys::{Node, Pid};
 
-/// Pages of one batch: moving a page takes 4 us.
-const BATCH: usize = 512;
+/// What moving a page takes, in nanoseconds, and pages of one batch: what may be spent, but never so
+/// few that it would not end, nor so many that nothing else is done.
+pub const MOVE_COST: Nanos = 4000;
+const BATCH: RangeInclusive<usize> = 128..=8192;
 /// Pages that wait at most; those that find no room come back with their next fault.
 const MAX_WAITING: usize = 1 << 16;
 
@@ -47,22 +50,29 @@ impl PageMigrator {
         }
     }
 
+    #[must_use]
+    pub fn has_targets(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// The process is gone.
     pub fn remove_process(&mut self, pid: Pid) {
         self.waiting.retain(|_, place| place.pid != pid);
     }
 
-    /// Moves those that are not where they belong. How many.
+    /// Moves those that are not where they belong, as many as are affordable. How many.
     ///
     /// # Errors
     /// When the kernel does not let us move any.
     pub fn migrate_batch(
         &mut self,
         nodes: &[Node],
+        affordable: u64,
         detector: &mut dyn SharingDetector,
     ) -> io::Result<u64> {
+        let batch = (affordable as usize).clamp(*BATCH.start(), *BATCH.end());
         let mut by_process: HashMap<Pid, Vec<(ObjectPage, PageTarget)>> = HashMap::new();
-        let some: Vec<ObjectPage> = self.waiting.keys().copied().take(BATCH).collect();
+        let some: Vec<ObjectPage> = self.waiting.keys().copied().take(batch).collect();
         for page in some {
             if let Some(place) = self.waiting.remove(&page) {
                 by_process.entry(place.pid).or_default().push((page, place));

@@ -19,6 +19,8 @@ const MAX_NEW_EVENTS: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub struct RemapTrigger {
+    /// Every interval, as kMAF does it.
+    pub is_periodic: bool,
     /// Events since threads were last mapped.
     new_events: Vec<(SharerId, SharerId)>,
     placed: bool,
@@ -68,11 +70,12 @@ impl RemapTrigger {
             (talks[i.at()], talks[j.at()]) = (true, true);
         }
         let talking = talks.iter().filter(|t| **t).count();
-        let enough = talking >= 2 && self.new_events.len() >= talking;
+        let news = if self.is_periodic { 0 } else { talking };
+        let enough = talking >= 2 && self.new_events.len() >= news;
         let stays = STAY * talking as u64 * u64::from(EVENT_WEIGHT);
         let mut kept: u64 = pairs.iter().map(|&(_, _, w)| u64::from(w)).sum();
         for interval in 0..intervals {
-            if kept <= stays && !(enough && interval == 0) {
+            if kept <= stays && !(enough && interval == 0) && !self.is_periodic {
                 break;
             }
             matrix.age();

@@ -13,6 +13,9 @@ use super::sampler::SamplerChoice;
 /// How communication is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetectionMechanism {
+    /// kMAF's tables with hither's own rules.
+    Adaptive,
+    /// As published.
     Kmaf,
     Spcd,
 }
@@ -21,6 +24,7 @@ impl DetectionMechanism {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            DetectionMechanism::Adaptive => "adaptive",
             DetectionMechanism::Kmaf => "kmaf",
             DetectionMechanism::Spcd => "spcd",
         }

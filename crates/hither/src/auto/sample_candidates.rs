@@ -141,7 +141,7 @@ fn is_telling(users: usize, threads: usize, borders: bool) -> bool {
 mod tests {
     use hither_profile::NodeIx;
 
-    use super::super::analysis::affinity_table::AffinityTable;
+    use super::super::analysis::affinity_table::{AffinityRules, AffinityTable};
     use super::super::analysis::sharing_matrix::SharingMatrix;
     use super::super::analysis::{MemoryObject, SharerId};
     use super::*;
@@ -205,7 +205,10 @@ mod tests {
     fn memory_that_borders_on_that_of_others_is_known() {
         let check = |accesses: &[(u16, u64)], expected: [&[u64]; 2]| {
             let mut present = SampleCandidates::new();
-            let (mut table, mut matrix) = (AffinityTable::new(1), SharingMatrix::default());
+            let (mut table, mut matrix) = (
+                AffinityTable::new(1, AffinityRules::Adaptive),
+                SharingMatrix::default(),
+            );
             for &(who, number) in accesses {
                 let access = FaultAccess {
                     thread: SharerId(who),

@@ -12,7 +12,7 @@ use hither_sys::process;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::affinity_proxy::AffinityProxy;
-use super::analysis::affinity_table::AffinityTable;
+use super::analysis::affinity_table::{AffinityRules, AffinityTable};
 use super::analysis::fault_rate::FaultRateController;
 use super::analysis::region_table::{self, RegionTable};
 use super::analysis::SharingDetector;
@@ -21,6 +21,7 @@ use super::engine::OnlineEngine;
 use super::event_log::EventLog;
 use super::observer::{FaultObserver, ObserverBackend};
 use super::outcome::AutoOutcome;
+use super::page_runs::PageRuns;
 use super::request::{AutoRequest, DetectionMechanism};
 use super::restore_helper::RestoreHelper;
 use super::state::OnlineState;
@@ -159,6 +160,9 @@ fn build_engine(
     };
     let observer = observe(means).map_err(|e| anyhow!(unobservable::explain_observe_error(&e)))?;
     let mut state = OnlineState::new();
+    let is_adaptive = request.mechanism == DetectionMechanism::Adaptive;
+    state.page_runs = is_adaptive.then(PageRuns::default);
+    state.remap_trigger.is_periodic = request.mechanism == DetectionMechanism::Kmaf;
     held_off.into_iter().for_each(|note| state.note(note));
     if samplers.is_empty() {
         state.note(format!(
@@ -166,8 +170,12 @@ fn build_engine(
             reasons.join("; ")
         ));
     }
+    let nodes = request.machine.nodes.len();
     let detector: Box<dyn SharingDetector> = match request.mechanism {
-        DetectionMechanism::Kmaf => Box::new(AffinityTable::new(request.machine.nodes.len())),
+        DetectionMechanism::Adaptive => {
+            Box::new(AffinityTable::new(nodes, AffinityRules::Adaptive))
+        }
+        DetectionMechanism::Kmaf => Box::new(AffinityTable::new(nodes, AffinityRules::Paper)),
         DetectionMechanism::Spcd => {
             Box::new(RegionTable::new(region_table::RegionTableConfig::default()))
         }

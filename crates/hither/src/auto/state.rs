@@ -9,10 +9,11 @@ use hither_sys::{Cpu, Pid, Tid};
 
 use super::address_spaces::AddressSpaces;
 use super::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
-use super::analysis::{FaultAccess, SharerId, SharingDetector, PAGE};
+use super::analysis::{FaultAccess, ObjectPage, SharerId, SharingDetector, PAGE};
 use super::event_log::{IntervalEvent, ThreadSnapshot};
 use super::outcome::AutoOverhead;
 use super::page_migration::{PageMigrator, PageTarget};
+use super::page_runs::{PageRun, PageRuns};
 use super::profile_builder::{monotonic, ProfileBuilder as Kept, RemoteFaultCounts};
 use super::remap_trigger::RemapTrigger;
 use super::request::CpuNodeMap;
@@ -27,6 +28,8 @@ pub(super) struct OnlineCounts {
     pub(super) extra: u64,
     /// On pages that have faulted before.
     pub(super) known: u64,
+    /// Not looked at, to keep the budget.
+    pub(super) left_out: u64,
     pub(super) mappings: u64,
     pub(super) threads_moved: u64,
 }
@@ -40,6 +43,8 @@ pub struct OnlineState {
     pub(super) tally: RemoteFaultCounts,
     pub(super) matrix: SharingMatrix,
     pub(super) page_migrator: PageMigrator,
+    /// Of mechanisms that conclude from pages that were seen to those between them.
+    pub(super) page_runs: Option<PageRuns>,
     pub(super) candidates: SampleCandidates,
     pub(super) counts: OnlineCounts,
     pub(super) cost: AutoOverhead,
@@ -74,6 +79,7 @@ impl OnlineState {
             tally: RemoteFaultCounts::default(),
             matrix: SharingMatrix::default(),
             page_migrator: PageMigrator::default(),
+            page_runs: None,
             candidates: SampleCandidates::new(),
             counts: OnlineCounts::default(),
             cost: AutoOverhead::default(),
@@ -148,7 +154,51 @@ impl OnlineState {
             });
             self.page_migrator.set_target(page, place);
         }
+        if let (true, true, Some(runs)) = (pages, seen.known, &mut self.page_runs) {
+            let threads = &self.threads;
+            let node_of = |member| Some(machine.node_of(threads.unit_of(member)?));
+            let told = runs.observe(page, who, node_of);
+            self.target_runs(told);
+        }
         seen.known
+    }
+
+    /// Threads were mapped anew, and pages that they use belong where they are.
+    pub(super) fn follow_threads(&mut self, machine: &CpuNodeMap) {
+        if let Some(runs) = &mut self.page_runs {
+            let threads = &self.threads;
+            let node_of = |member| Some(machine.node_of(threads.unit_of(member)?));
+            let told = runs.threads_mapped(node_of);
+            self.target_runs(told);
+        }
+    }
+
+    fn target_runs(&mut self, runs: Vec<PageRun>) {
+        for PageRun {
+            object,
+            pages,
+            node,
+        } in runs
+        {
+            let at = |number| {
+                self.address_spaces
+                    .address_of(ObjectPage { object, number })
+            };
+            let (Some((pid, first)), Some((other, last))) = (at(*pages.start()), at(*pages.end()))
+            else {
+                continue;
+            };
+            // All of it is in one mapping.
+            if pid != other || last - first != (pages.end() - pages.start()) * PAGE {
+                continue;
+            }
+            for number in pages.clone() {
+                let address = first + (number - pages.start()) * PAGE;
+                let place = PageTarget { pid, address, node };
+                let page = ObjectPage { object, number };
+                self.page_migrator.set_target(page, Some(place));
+            }
+        }
     }
 
     /// A thread or process begins.

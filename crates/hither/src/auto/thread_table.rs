@@ -1,10 +1,10 @@
 //! The threads that live: which row of the matrix each has, where it ran last, where it was
 //! put, and where it might run without us. And the roles whose last thread ended: the next one
 //! has its row and its unit.
-use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use hither_profile::ThreadIx;
 use hither_sys::affinity::CpuMask;
 use nix::libc;
@@ -200,6 +200,12 @@ impl ThreadTable {
     }
 
     /// The next thread of a role is to be on this unit.
+    /// The unit that a thread was put on, or else ran on last.
+    pub fn unit_of(&self, member: SharerId) -> Option<Cpu> {
+        let (_, thread) = self.by_member(member)?;
+        thread.assigned_cpu.or(thread.last_cpu)
+    }
+
     pub fn reserve_seat(&mut self, member: SharerId, cpu: Cpu) {
         let mut vacant = self.vacant.values_mut();
         if let Some(role) = vacant.find(|role| role.member == member) {

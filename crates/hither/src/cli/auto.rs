@@ -73,7 +73,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let machine = cpu_node_map(&selected)?;
     let parts = PlacementScope {
         threads: !args.data_only,
-        pages: !args.threads_only && args.mechanism() == DetectionMechanism::Kmaf,
+        pages: !args.threads_only
+            && args.mechanism() != DetectionMechanism::Spcd
+            && machine.nodes.len() > 1,
     };
     let (watch, streams) = open_view(args)?;
     let request = AutoRequest {

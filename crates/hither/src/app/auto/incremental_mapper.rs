@@ -155,7 +155,9 @@ impl IncrementalMapper {
             seed: 0,
         };
         let policy: &dyn ThreadPolicy = match self.mechanism {
-            DetectionMechanism::Kmaf => &LocalityPolicy { fast: true },
+            DetectionMechanism::Adaptive | DetectionMechanism::Kmaf => {
+                &LocalityPolicy { fast: true }
+            }
             DetectionMechanism::Spcd => &hither_model::map::threads::MATCHING,
         };
         let units = policy.place(&problem).ok()?;
@@ -164,7 +166,11 @@ impl IncrementalMapper {
             .map(|(i, j, w)| w as f64 * self.current_distance(known, i, j))
             .sum();
         let after = problem.objective(&units) as f64;
-        (after < before * (1.0 - GAIN)).then_some(units)
+        let least = match self.mechanism {
+            DetectionMechanism::Adaptive => GAIN,
+            DetectionMechanism::Kmaf | DetectionMechanism::Spcd => 0.0,
+        };
+        (after < before * (1.0 - least)).then_some(units)
     }
 }
 
@@ -177,10 +183,17 @@ impl OnlineMapper for IncrementalMapper {
         self.rate_last_mapping(&known, question.new_events);
         self.proposal.clear();
         let mut filter = self.filter.clone();
-        if !filter.is_due(&whole) {
+        // kMAF has none (3.4.1), SPCD does (III.D).
+        if self.mechanism != DetectionMechanism::Kmaf && !filter.is_due(&whole) {
             return None;
         }
         let units = self.propose_mapping(&known)?;
+        let cpu = |unit: u32| Cpu(self.tree.units[unit as usize].os);
+        if self.mechanism != DetectionMechanism::Adaptive {
+            self.filter = filter;
+            let placed = known.members.iter().zip(units);
+            return Some(placed.map(|(&m, unit)| (m, cpu(unit))).collect());
+        }
         let moved = units.iter().zip(&known.seats);
         let moved = moved.filter(|(unit, seat)| Some(**unit) != **seat).count();
         if !self
@@ -195,7 +208,6 @@ impl OnlineMapper for IncrementalMapper {
         }
         self.filter = filter;
         self.trial = MappingTrial::default();
-        let cpu = |unit: u32| Cpu(self.tree.units[unit as usize].os);
         let placed = known.members.iter().zip(units);
         Some(placed.map(|(&m, unit)| (m, cpu(unit))).collect())
     }
@@ -252,7 +264,11 @@ mod tests {
 
     #[test]
     fn pairs_sit_together_and_follow_a_change() {
-        for mechanism in [DetectionMechanism::Kmaf, DetectionMechanism::Spcd] {
+        for mechanism in [
+            DetectionMechanism::Adaptive,
+            DetectionMechanism::Kmaf,
+            DetectionMechanism::Spcd,
+        ] {
             let mut warm = warm(mechanism);
             let first = seats(&mut warm, &[None; 8], &NEAR).expect("seats");
             let together = |seats: &[u32], (i, j): (u16, u16)| {
@@ -274,14 +290,14 @@ mod tests {
             .flat_map(|i| (i + 1..8).map(move |j| (i, j)))
             .collect();
         assert_eq!(
-            seats(&mut warm(DetectionMechanism::Kmaf), &[None; 8], &all),
+            seats(&mut warm(DetectionMechanism::Adaptive), &[None; 8], &all),
             None
         );
     }
 
     #[test]
     fn silent_threads_are_left_alone() {
-        let mut warm = warm(DetectionMechanism::Kmaf);
+        let mut warm = warm(DetectionMechanism::Adaptive);
         let seats = seats(&mut warm, &[None; 20], &[(3, 19), (4, 7)]).expect("seats");
         assert_eq!(seats.len(), 4);
     }
@@ -290,38 +306,36 @@ mod tests {
     /// earlier ones.
     #[test]
     fn chance_moves_nobody() {
-        for mechanism in [DetectionMechanism::Kmaf, DetectionMechanism::Spcd] {
-            let mut warm = warm(mechanism);
-            let mut matrix = SharingMatrix::default();
-            let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
-            let mut thread = || {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                SharerId((random % 16) as u16)
-            };
-            for _ in 0..600 {
-                for _ in 0..17 {
-                    matrix.share(thread(), thread());
-                }
-                let (pairs, news): (Vec<_>, _) = (
-                    matrix.pairs().collect(),
-                    matrix.take_fresh().collect::<Vec<_>>(),
-                );
-                let question = MappingQuery {
-                    pairs: &pairs,
-                    new_events: &news,
-                    seats: &[None; 16],
-                };
-                assert_eq!(warm.place_threads(&question), None);
-                matrix.age();
+        let mut warm = warm(DetectionMechanism::Adaptive);
+        let mut matrix = SharingMatrix::default();
+        let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut thread = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            SharerId((random % 16) as u16)
+        };
+        for _ in 0..600 {
+            for _ in 0..17 {
+                matrix.share(thread(), thread());
             }
+            let (pairs, news): (Vec<_>, _) = (
+                matrix.pairs().collect(),
+                matrix.take_fresh().collect::<Vec<_>>(),
+            );
+            let question = MappingQuery {
+                pairs: &pairs,
+                new_events: &news,
+                seats: &[None; 16],
+            };
+            assert_eq!(warm.place_threads(&question), None);
+            matrix.age();
         }
     }
 
     #[test]
     fn who_comes_later_moves_nobody_else() {
-        let mut warm = warm(DetectionMechanism::Kmaf);
+        let mut warm = warm(DetectionMechanism::Adaptive);
         let first = seats(&mut warm, &[None; 8], &NEAR[..3]).expect("seats");
         let mut now = [None; 8];
         for (at, &cpu) in first.iter().enumerate() {

@@ -16,6 +16,9 @@ use hither_model::units::show_bytes;
 /// Mappings of at least this many bytes are structures of their own.
 const MIN_MAPPING: u64 = 64 << 10;
 
+/// One part in so many of all faults: what has less of them hides nothing worth naming.
+const UNTOLD: u64 = 50;
+
 /// Reads of a page, by region and page.
 type PageReads = BTreeMap<(RegionIx, u32), u64>;
 
@@ -25,10 +28,13 @@ pub fn name(profile: &mut Profile, naming: &mut dyn Symbolizer) {
     for page in &profile.pages {
         *pages.entry((page.region, page.page.0)).or_default() += page.reads;
     }
+    let all: u64 = pages.values().sum();
     let mut found = LocatedStructures::default();
     let regions = std::mem::take(&mut profile.regions);
     for (number, region) in (0..).map(RegionIx).zip(&regions) {
         match region.kind {
+            // To read its symbols takes longer than hither took for all else.
+            RegionKind::Elf if reads_of(number, &pages) * UNTOLD < all => {}
             RegionKind::Elf => found.add_variables((number, region), &pages, naming),
             _ => found.add_whole_region((number, region), &pages),
         }
@@ -37,6 +43,11 @@ pub fn name(profile: &mut Profile, naming: &mut dyn Symbolizer) {
     profile.objects = found.objects;
     profile.object_ranges = found.ranges;
     profile.members = found.members;
+}
+
+fn reads_of(region: RegionIx, pages: &PageReads) -> u64 {
+    let touched = pages.range((region, 0)..=(region, u32::MAX));
+    touched.map(|(_, reads)| reads).sum()
 }
 
 #[derive(Default)]
@@ -71,7 +82,6 @@ impl LocatedStructures {
             RegionKind::Shared => (ObjectKind::Shared, region.file.clone()),
             _ => return,
         };
-        let touched = pages.range((number, 0)..=(number, u32::MAX));
         let object = Object {
             name,
             kind,
@@ -79,7 +89,7 @@ impl LocatedStructures {
             count: 1,
             process: region.process,
             owner: region.thread,
-            reads: touched.map(|(_, reads)| reads).sum(),
+            reads: reads_of(number, pages),
             ..Object::default()
         };
         self.add(object, number, 0..region.size);

@@ -13,8 +13,8 @@ use hither_profile::{Nanos, NodeIx};
 use super::sharing_matrix::SharingMatrix;
 use super::DetectorFootprint;
 use super::{
-    age_ms, element, forget_objects, marks, milliseconds, AccessObservation, FaultAccess,
-    MemoryObject, ObjectPage, SharerId, SharingDetector, PAGE, SHARERS, SUB_BLOCK, TABLE_ENTRIES,
+    age_ms, element, milliseconds, AccessObservation, FaultAccess, MemoryObject, ObjectPage,
+    SharerId, SharingDetector, PAGE, SHARERS, SUB_BLOCK, TABLE_ENTRIES,
 };
 
 const SUB_BLOCKS: usize = (PAGE / SUB_BLOCK) as usize;
@@ -27,8 +27,22 @@ const WINDOW: Nanos = 30_000_000_000;
 /// what it touches first, and after which those before count for less.
 const KNOWN: u32 = 8;
 const MANY: u32 = 1024;
+/// Counters of the paper's table 2 have a byte or more; these hold what a page is used by
+/// now: four faults from another node in a row, and it belongs there.
+const FEW: u16 = 2;
 
-/// A thread that accessed a sub-block.
+/// What is made of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AffinityRules {
+    /// What kMAF makes of them.
+    Paper,
+    /// First touches of a thread that fills memory for others are no sharing, and none
+    /// decides where a page belongs; old faults are forgotten.
+    Adaptive,
+}
+
+/// A thread that accessed a sub-block. In the table, from the lowest bit: `who` 16,
+/// `first_touch` 16, `at` 32.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sharer {
     /// Counted from 1.
@@ -37,6 +51,20 @@ struct Sharer {
     first_touch: bool,
     /// Millisecond of its last access.
     at: u32,
+}
+
+impl Sharer {
+    fn packed(self) -> u64 {
+        u64::from(self.at) << 32 | u64::from(self.first_touch) << 16 | u64::from(self.who)
+    }
+
+    fn unpacked(word: u64) -> Sharer {
+        Sharer {
+            who: word as u16,
+            first_touch: word & 1 << 16 != 0,
+            at: (word >> 32) as u32,
+        }
+    }
 }
 
 /// Faults on the pages that a thread touched first, and how many of them are its own.
@@ -61,21 +89,25 @@ impl FirstTouches {
     }
 }
 
-/// Of a sub-block, most recently used first.
-type MruSharers = [Sharer; SHARERS];
+/// Words of an entry: its object (counted from 1, 0 where it is free) with who touched the
+/// page first (counted from 1) above it; its number; the sharers of each sub-block, most
+/// recently used first; then the NUMA vector, four counters to a word.
+const OWNER: usize = 0;
+const NUMBER: usize = 1;
+const SHARER: usize = 2;
+const VECTOR: usize = SHARER + SUB_BLOCKS * SHARERS;
+const COUNTERS: usize = 4;
 
-/// The table. What was never used of it is all zeros and takes no memory.
+/// The table. What was never used of it is all zeros and takes no memory; what is known of a
+/// page lies side by side, so that a fault costs few misses.
 #[derive(Debug)]
 pub struct AffinityTable {
+    rules: AffinityRules,
     nodes: usize,
-    /// Objects, counted from 1; 0 where an element is free.
-    objects: Vec<u32>,
-    numbers: Vec<u64>,
-    /// A NUMA vector for each element.
-    counters: Vec<u16>,
-    blocks: Vec<[MruSharers; SUB_BLOCKS]>,
-    /// Who touched a page first, counted from 1.
-    first: Vec<u16>,
+    elements: usize,
+    /// Words of an entry.
+    stride: usize,
+    words: Vec<u64>,
     /// By thread, counted from 1.
     touches: Vec<FirstTouches>,
     /// Elements that are in use.
@@ -87,21 +119,21 @@ pub struct AffinityTable {
 impl AffinityTable {
     /// For a machine of this many nodes.
     #[must_use]
-    pub fn new(nodes: usize) -> AffinityTable {
-        AffinityTable::with_entries(nodes, TABLE_ENTRIES)
+    pub fn new(nodes: usize, rules: AffinityRules) -> AffinityTable {
+        AffinityTable::with_entries(nodes, rules, TABLE_ENTRIES)
     }
 
     /// With room for this many pages.
     #[must_use]
-    pub fn with_entries(nodes: usize, elements: usize) -> AffinityTable {
+    pub fn with_entries(nodes: usize, rules: AffinityRules, elements: usize) -> AffinityTable {
         let (nodes, elements) = (nodes.max(1), elements.max(1));
+        let stride = VECTOR + nodes.div_ceil(COUNTERS);
         AffinityTable {
+            rules,
             nodes,
-            objects: vec![0; elements],
-            numbers: vec![0; elements],
-            counters: vec![0; elements * nodes],
-            blocks: vec![[MruSharers::default(); SUB_BLOCKS]; elements],
-            first: vec![NOBODY; elements],
+            elements,
+            stride,
+            words: vec![0; elements * stride],
             touches: Vec::new(),
             used: Vec::new(),
             most: 0,
@@ -111,17 +143,23 @@ impl AffinityTable {
     /// Accesses to a page by node, as far as ageing left them; `None` for a page that was
     /// not accessed.
     #[cfg(test)]
-    pub fn numa_vector(&self, page: ObjectPage) -> Option<&[u16]> {
-        let at = self.find(page)? * self.nodes;
-        self.counters.get(at..at + self.nodes)
+    pub fn numa_vector(&self, page: ObjectPage) -> Option<Vec<u16>> {
+        let entry = self.find(page)?;
+        Some(
+            (0..self.nodes)
+                .map(|node| self.counter(entry, node))
+                .collect(),
+        )
     }
 
+    /// The first word of the entry of a page, be it its own or another's.
     fn place(&self, page: ObjectPage) -> usize {
-        element(page.object, page.number, self.objects.len())
+        element(page.object, page.number, self.elements) * self.stride
     }
 
-    fn is_at(&self, page: ObjectPage, at: usize) -> bool {
-        (self.objects[at], self.numbers[at]) == (page.object.0.wrapping_add(1), page.number)
+    fn is_at(&self, page: ObjectPage, entry: usize) -> bool {
+        let object = self.words[entry + OWNER] as u32;
+        (object, self.words[entry + NUMBER]) == (page.object.0.wrapping_add(1), page.number)
     }
 
     fn find(&self, page: ObjectPage) -> Option<usize> {
@@ -135,44 +173,60 @@ impl AffinityTable {
         if self.is_at(page, at) {
             return (false, at);
         }
-        if self.objects[at] == 0 {
-            self.used.push(at as u32);
+        if self.words[at + OWNER] as u32 == 0 {
+            self.used.push((at / self.stride) as u32);
             self.most = self.most.max(self.used.len());
         }
-        self.objects[at] = page.object.0.wrapping_add(1);
-        self.numbers[at] = page.number;
-        self.vector(at).fill(0);
-        self.blocks[at] = [MruSharers::default(); SUB_BLOCKS];
+        self.words[at..at + self.stride].fill(0);
+        self.words[at + OWNER] = page.object.0.wrapping_add(1).into();
+        self.words[at + NUMBER] = page.number;
         (true, at)
+    }
+
+    /// Who touched a page first, counted from 1.
+    fn first(&self, entry: usize) -> u16 {
+        (self.words[entry + OWNER] >> 32) as u16
+    }
+
+    fn set_first(&mut self, entry: usize, who: u16) {
+        let word = &mut self.words[entry + OWNER];
+        *word = *word & 0xffff_ffff | u64::from(who) << 32;
+    }
+
+    fn sharers(&self, entry: usize) -> impl Iterator<Item = Sharer> + '_ {
+        let words = &self.words[entry + SHARER..entry + VECTOR];
+        words.iter().map(|&word| Sharer::unpacked(word))
     }
 
     /// Learns from each fault whether who touched the page first uses it.
     fn count_first_touch(&mut self, new: bool, entry: usize, thread: SharerId) {
         let who = thread.0 + 1;
         if new {
-            self.first[entry] = who;
+            self.set_first(entry, who);
             return;
         }
-        let first = usize::from(self.first[entry]);
-        if first >= self.touches.len() {
-            self.touches.resize(first + 1, FirstTouches::default());
+        let first = self.first(entry);
+        let at = usize::from(first);
+        if at >= self.touches.len() {
+            self.touches.resize(at + 1, FirstTouches::default());
         }
-        self.touches[first].count(first == usize::from(who));
+        self.touches[at].count(first == who);
     }
 
     /// Whether it is known to use what it accessed. One thread often fills memory for all:
     /// that is not sharing, while threads that fill their own memory show with it what is theirs.
-    fn counts(&self, sharer: &Sharer) -> bool {
+    fn counts(&self, sharer: Sharer) -> bool {
         let touches = self.touches.get(usize::from(sharer.who));
         let for_others = touches.is_some_and(|touches| touches.are_for_others());
-        sharer.who != NOBODY && !(sharer.first_touch && for_others)
+        let is_filler = sharer.first_touch && for_others && self.rules == AffinityRules::Adaptive;
+        sharer.who != NOBODY && !is_filler
     }
 
     /// How many are known to use a page.
     fn users(&self, entry: usize) -> usize {
         let mut users = [NOBODY; SHARERS * SUB_BLOCKS];
         let mut count = 0;
-        for sharer in self.blocks[entry].iter().flatten() {
+        for sharer in self.sharers(entry) {
             if self.counts(sharer) && !users[..count].contains(&sharer.who) {
                 users[count] = sharer.who;
                 count += 1;
@@ -181,8 +235,70 @@ impl AffinityTable {
         count
     }
 
-    fn vector(&mut self, entry: usize) -> &mut [u16] {
-        &mut self.counters[entry * self.nodes..(entry + 1) * self.nodes]
+    /// A thread accesses a sub-block and is the most recent one now; if another was that, it
+    /// moves back. The two share, each time that one of them comes (3.2). Returns that one.
+    ///
+    /// By kMAF for ever; else until the one that moved back was not seen for a window of time,
+    /// for a page that one thread filled and another one uses would count as shared for ever.
+    fn hand_over(&mut self, entry: usize, block: usize, me: Sharer) -> Option<Sharer> {
+        let at = entry + SHARER + block * SHARERS;
+        let mut last = Sharer::unpacked(self.words[at]);
+        if last.who == me.who {
+            last = Sharer::unpacked(self.words[at + 1]);
+        }
+        let is_old = u64::from(age_ms(last.at, me.at)) > WINDOW / 1_000_000;
+        if is_old && self.rules == AffinityRules::Adaptive {
+            last = Sharer::default();
+        }
+        (self.words[at], self.words[at + 1]) = (me.packed(), last.packed());
+        (last.who != NOBODY).then_some(last)
+    }
+
+    fn counter(&self, entry: usize, node: usize) -> u16 {
+        let word = self.words[entry + VECTOR + node / COUNTERS];
+        (word >> (16 * (node % COUNTERS))) as u16
+    }
+
+    fn set_counter(&mut self, entry: usize, node: usize, value: u16) {
+        let word = &mut self.words[entry + VECTOR + node / COUNTERS];
+        let shift = 16 * (node % COUNTERS);
+        *word = *word & !(0xffff << shift) | u64::from(value) << shift;
+    }
+
+    fn halve(&mut self, entry: usize) {
+        for word in &mut self.words[entry + VECTOR..entry + self.stride] {
+            *word = *word >> 1 & 0x7fff_7fff_7fff_7fff;
+        }
+    }
+
+    /// Counts an access from a node; of a counter that is full all are halved first.
+    fn count_node(&mut self, entry: usize, node: usize) {
+        if node >= self.nodes {
+            return;
+        }
+        let most = match self.rules {
+            AffinityRules::Paper => u16::MAX,
+            AffinityRules::Adaptive => FEW,
+        };
+        if self.counter(entry, node) >= most {
+            self.halve(entry);
+        }
+        self.set_counter(entry, node, self.counter(entry, node) + 1);
+    }
+
+    /// Equation 6: a page belongs on the node with the most accesses if these are more than
+    /// twice those of the second node and one more.
+    fn belongs(&self, entry: usize) -> Option<NodeIx> {
+        let (mut most, mut first, mut second) = (0, 0, 0);
+        for (node, at) in (0..).zip(0..self.nodes) {
+            let accesses = self.counter(entry, at);
+            if accesses > first {
+                (most, second, first) = (node, first, accesses);
+            } else {
+                second = second.max(accesses);
+            }
+        }
+        (u32::from(first) > 2 * u32::from(second) + 1).then_some(NodeIx(most))
     }
 }
 
@@ -196,99 +312,72 @@ impl SharingDetector for AffinityTable {
             at: milliseconds(access.at),
         };
         let block = (u64::from(access.offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
-        let other = hand_over(&mut self.blocks[entry][block], me);
-        if let Some(other) = other.filter(|other| self.counts(other)) {
+        let other = self.hand_over(entry, block, me);
+        if let Some(other) = other.filter(|other| self.counts(*other)) {
             matrix.share(access.thread, SharerId(other.who - 1));
         }
-        let users = self.users(entry);
-        let vector = self.vector(entry);
-        if let Some(&full) = vector.get(access.node.at()) {
-            if full == u16::MAX {
-                halve(vector);
-            }
-            vector[access.node.at()] += 1;
+        // The kernel put the page on the node of its first touch.
+        if !new || self.rules == AffinityRules::Paper {
+            self.count_node(entry, access.node.at());
         }
         AccessObservation {
             known: !new,
-            users,
-            belongs: belongs(vector),
+            users: self.users(entry),
+            belongs: self.belongs(entry),
         }
     }
 
     fn is_used_by_others(&self, page: ObjectPage, who: SharerId) -> bool {
-        self.find(page).is_some_and(|at| {
-            let mut sharers = self.blocks[at].iter().flatten();
+        self.find(page).is_some_and(|entry| {
+            let mut sharers = self.sharers(entry);
             sharers.any(|sharer| self.counts(sharer) && sharer.who != who.0 + 1)
         })
     }
 
     fn page_migrated(&mut self, page: ObjectPage) {
         if let Some(entry) = self.find(page) {
-            halve(self.vector(entry));
+            self.halve(entry);
         }
     }
 
     fn forget_members(&mut self, gone: &[SharerId]) {
-        let marks = marks(gone);
+        let marks = super::marks(gone);
         let is_gone = |who: u16| who != NOBODY && marks.get(usize::from(who - 1)) == Some(&true);
         for member in gone {
             if let Some(touches) = self.touches.get_mut(member.at() + 1) {
                 *touches = FirstTouches::default();
             }
         }
-        for &at in &self.used {
-            if is_gone(self.first[at as usize]) {
-                self.first[at as usize] = NOBODY;
+        for entry in self.used.iter().map(|&at| at as usize * self.stride) {
+            let owner = &mut self.words[entry + OWNER];
+            if is_gone((*owner >> 32) as u16) {
+                *owner &= 0xffff_ffff;
             }
-            for sharers in &mut self.blocks[at as usize] {
-                if is_gone(sharers[1].who) {
-                    sharers[1] = Sharer::default();
+            for sharers in self.words[entry + SHARER..entry + VECTOR].chunks_exact_mut(SHARERS) {
+                if is_gone(sharers[1] as u16) {
+                    sharers[1] = 0;
                 }
-                if is_gone(sharers[0].who) {
-                    *sharers = [sharers[1], Sharer::default()];
+                if is_gone(sharers[0] as u16) {
+                    (sharers[0], sharers[1]) = (sharers[1], 0);
                 }
             }
         }
     }
 
     fn forget_objects(&mut self, gone: &[MemoryObject]) {
-        forget_objects(&mut self.objects, &mut self.used, gone);
+        let gone = super::object_numbers(gone);
+        let (words, stride) = (&mut self.words, self.stride);
+        self.used.retain(|&at| {
+            let owner = &mut words[at as usize * stride + OWNER];
+            let is_gone = gone.contains(&(*owner as u32));
+            if is_gone {
+                *owner = 0;
+            }
+            !is_gone
+        });
     }
 
     fn footprint(&self) -> DetectorFootprint {
         DetectorFootprint::of_affinity_table(self.most, self.nodes)
     }
-}
-
-/// A thread accesses a sub-block and is the most recent one now; if another was that, it
-/// moves back. The two share, each time that one of them comes (3.2), until the one that
-/// moved back was not seen for a window of time: else a page that one thread filled and
-/// another one uses would count as shared for ever. Returns that one.
-fn hand_over(sharers: &mut MruSharers, me: Sharer) -> Option<Sharer> {
-    if sharers[0].who != me.who {
-        sharers[1] = sharers[0];
-    }
-    sharers[0] = me;
-    if u64::from(age_ms(sharers[1].at, me.at)) > WINDOW / 1_000_000 {
-        sharers[1] = Sharer::default();
-    }
-    (sharers[1].who != NOBODY).then_some(sharers[1])
-}
-
-/// Equation 6: a page belongs on the node with the most accesses if these are more than
-/// twice those of the second node and one more.
-fn belongs(vector: &[u16]) -> Option<NodeIx> {
-    let (mut most, mut first, mut second) = (0, 0, 0);
-    for (node, &accesses) in (0..).zip(vector) {
-        if accesses > first {
-            (most, second, first) = (node, first, accesses);
-        } else {
-            second = second.max(accesses);
-        }
-    }
-    (u32::from(first) > 2 * u32::from(second) + 1).then_some(NodeIx(most))
-}
-
-fn halve(vector: &mut [u16]) {
-    vector.iter_mut().for_each(|n| *n /= 2);
 }

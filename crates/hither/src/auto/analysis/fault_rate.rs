@@ -72,6 +72,8 @@ pub struct FaultRateController {
     income: f64,
     /// What goes out of it from one decision to the next.
     outgo: f64,
+    /// Of a page.
+    price: Nanos,
     /// Faults that we caused lately, and events.
     lately: (u64, u64),
 }
@@ -84,6 +86,12 @@ const TELLING: u64 = 2;
 /// Faults from which on it is known how many tell of events, and after which those before
 /// count for less.
 const KNOWN: u64 = 256;
+/// Records that are taken in at least of all, as one of so many, whatever it costs, and before
+/// the first is left out.
+const RECORDS_KEPT: f64 = 1.0 / 64.0;
+const FIRST_RECORDS: u64 = 4096;
+/// Pages that a decision waits for: to wake up costs about as much as some pages do.
+const WORTH_WAKING: Nanos = 16;
 /// Factor by which more pages are taken at most where few faults give an event.
 const MOST_TIMES: u64 = 8;
 /// Threads that the least number of pages grows with, at most.
@@ -98,6 +106,7 @@ impl FaultRateController {
             credit: 0.0,
             income: 0.0,
             outgo: 0.0,
+            price: 0,
             lately: (0, 0),
         }
     }
@@ -114,7 +123,8 @@ impl FaultRateController {
         self.income += (income / passed as f64 - self.income) / 4.0;
         self.credit = (self.credit + income - spent as f64).min(KEPT as f64 * rate);
         self.outgo += (spent as f64 - self.outgo) / 4.0;
-        let affordable = (self.credit / price.max(1) as f64).max(0.0) as u64;
+        self.price = price;
+        let affordable = self.affordable(price);
         let share = self.limits.share.clamp(0.0, 99.0);
         let goal = (now.natural as f64 * share / (100.0 - share)) as u64;
         let due = goal.saturating_sub(now.extra);
@@ -125,6 +135,23 @@ impl FaultRateController {
         let wanted = due.max(least);
         let wanted = wanted.min(affordable).min(u64::from(self.limits.most));
         u32::try_from(wanted).unwrap_or(u32::MAX)
+    }
+
+    /// The share of `count` page faults, after `before` others, that are to be looked at when each
+    /// costs `price` nanoseconds: programs that touch gigabytes at once would use up the budget of
+    /// a minute, and of most pages later faults tell more than the first.
+    #[must_use]
+    pub fn share_of_records(&self, count: u64, before: u64, price: Nanos) -> f64 {
+        let may = self.credit + KEPT as f64 * self.limits.budget / 100.0;
+        let may = may / price.max(1) as f64;
+        let may = may.max(FIRST_RECORDS.saturating_sub(before) as f64);
+        (may / count.max(1) as f64).clamp(RECORDS_KEPT, 1.0)
+    }
+
+    /// How many times `price` nanoseconds may be spent now.
+    #[must_use]
+    pub fn affordable(&self, price: Nanos) -> u64 {
+        (self.credit / price.max(1) as f64).max(0.0) as u64
     }
 
     /// How many times more faults than as a rule it takes until one tells of an event.
@@ -145,7 +172,8 @@ impl FaultRateController {
     /// How long until the next decision: until what it will cost is there again.
     #[must_use]
     pub fn next_wait(&self) -> Nanos {
-        let lacking = (self.outgo - self.credit).max(0.0);
+        let next = self.outgo.max((WORTH_WAKING * self.price) as f64);
+        let lacking = (next - self.credit).max(0.0);
         let wait = lacking / self.income.max(f64::MIN_POSITIVE);
         (wait.min(REST as f64) as Nanos).max(TICK)
     }

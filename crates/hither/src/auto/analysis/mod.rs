@@ -78,7 +78,7 @@ pub struct AccessObservation {
 pub const TABLE_ENTRIES: usize = 256_000;
 
 /// As the hash function of Linux: 2^64 divided by the golden ratio.
-const GOLDEN_RATIO_64: u64 = 0x61C8_8646_80B5_83EB;
+pub const GOLDEN_RATIO_64: u64 = 0x61C8_8646_80B5_83EB;
 
 /// The element of a table of `elements` to which a page or region hashes.
 fn element(object: MemoryObject, number: u64, elements: usize) -> usize {
@@ -110,20 +110,12 @@ fn marks(members: &[SharerId]) -> Vec<bool> {
     marks
 }
 
-/// Frees elements of a table (objects counted from 1) that are of these objects.
-fn forget_objects(objects: &mut [u32], used: &mut Vec<u32>, gone: &[MemoryObject]) {
-    let gone: HashSet<u32> = gone.iter().map(|object| object.0.wrapping_add(1)).collect();
-    if gone.is_empty() {
-        return;
-    }
-    used.retain(|&at| {
-        let object = &mut objects[at as usize];
-        let is_gone = gone.contains(object);
-        if is_gone {
-            *object = 0;
-        }
-        !is_gone
-    });
+/// Objects as tables number them, from 1.
+fn object_numbers(objects: &[MemoryObject]) -> HashSet<u32> {
+    objects
+        .iter()
+        .map(|object| object.0.wrapping_add(1))
+        .collect()
 }
 
 /// Makes communication out of accesses.

@@ -7,8 +7,8 @@ use hither_profile::Nanos;
 use super::sharing_matrix::SharingMatrix;
 use super::DetectorFootprint;
 use super::{
-    age_ms, element, forget_objects, marks, milliseconds, AccessObservation, FaultAccess,
-    MemoryObject, ObjectPage, SharerId, SharingDetector, PAGE, TABLE_ENTRIES,
+    age_ms, element, marks, milliseconds, AccessObservation, FaultAccess, MemoryObject, ObjectPage,
+    SharerId, SharingDetector, PAGE, TABLE_ENTRIES,
 };
 
 /// Threads that an element remembers; the one that accessed longest ago makes room.
@@ -147,7 +147,16 @@ impl SharingDetector for RegionTable {
     }
 
     fn forget_objects(&mut self, gone: &[MemoryObject]) {
-        forget_objects(&mut self.objects, &mut self.used, gone);
+        let gone = super::object_numbers(gone);
+        let objects = &mut self.objects;
+        self.used.retain(|&at| {
+            let object = &mut objects[at as usize];
+            let is_gone = gone.contains(object);
+            if is_gone {
+                *object = 0;
+            }
+            !is_gone
+        });
     }
 
     fn footprint(&self) -> DetectorFootprint {

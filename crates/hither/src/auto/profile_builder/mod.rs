@@ -17,9 +17,9 @@ mod task_history;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use foldhash::{HashMap, HashMapExt};
 use hither_profile::{Nanos, NodeIx, ProcessIx, SliceIx, ThreadIx};
 use hither_sys::faults::PageFault;
 use nix::time::{clock_gettime, ClockId};

@@ -1,7 +1,6 @@
 //! What happened over time, by slices of 100 ms: page faults of threads on pages, sharing
 //! events of pairs of threads. When there is too much, slices are merged pairwise.
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use hither_profile::binned::{BinnedCounts, CountRow};
 use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::{Nanos, Slice, SliceIx, ThreadIx};

@@ -1,7 +1,6 @@
 //! The threads and processes of a run, all that ever were. A process that runs another
 //! program is another process, and its thread another thread, as in a traced profile.
-use std::collections::HashMap;
-
+use foldhash::{HashMap, HashMapExt};
 use hither_profile::{Nanos, Process, ProcessIx, RoleFinder, Thread, ThreadIx};
 
 use crate::follow::procfs;

@@ -20,7 +20,6 @@ use hither_model::rng::Rng;
 use hither_profile::Nanos;
 use hither_sys::affinity::CpuMask;
 use hither_sys::inject::robust_list_address;
-use nix::time::{clock_gettime, ClockId};
 
 use super::agent::agent_fitness::{self, AgentRefusal};
 use super::agent::agent_hosts::{AgentHost, AgentHosts, ScanThrottle};
@@ -31,6 +30,7 @@ use super::agent::open_regions::{ranges_overlap, MovableRegion, OpenRegions};
 use super::agent::protocol::{self, AgentOrder, AgentPurpose, AgentReport};
 use super::agent::PAGE;
 use super::{FaultSampler, MemoryKind, SamplerContext};
+use crate::auto::profile_builder::monotonic;
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
 
@@ -39,6 +39,9 @@ use hither_sys::{Pid, Tid};
 const FAULT: Nanos = 3000;
 /// What taking a page and putting it back costs the agent, until it was measured.
 const FIRST: Nanos = 4000;
+/// Orders that are looked into and sent together: where hither waits for a processor, or is slow, the
+/// first of many would have expired before the last is ready.
+const AT_ONCE: usize = 16;
 /// Around the lists of locks of threads nothing is taken.
 const AROUND: u64 = PAGE;
 
@@ -236,9 +239,6 @@ impl AgentHost for MoveHost {
         if total == 0 || self.threads.values().any(Option::is_none) {
             return;
         }
-        let at = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| {
-            t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
-        });
         let lists: Vec<u64> = self.threads.values().copied().flatten().collect();
         let near = |page: u64, list: u64| page + PAGE + AROUND > list && page < list + AROUND;
         let (regions, needed) = (&self.open.regions, &mut self.needed);
@@ -250,11 +250,20 @@ impl AgentHost for MoveHost {
                 Some(page) => page,
                 None => page_of(regions, random.next_u64() % total)?,
             };
+            // As of before the look: orders expire.
+            let at = monotonic();
             let harmless = !lists.iter().any(|&list| near(page, list)) && needed.may_take(page);
             harmless.then_some(AgentOrder::Take { address: page, at })
         });
-        let orders: Vec<AgentOrder> = pages.collect();
-        // Whether it is gone we hear when we listen.
+        let mut orders: Vec<AgentOrder> = Vec::new();
+        for order in pages {
+            orders.push(order);
+            if orders.len() == AT_ONCE {
+                // Whether it is gone we hear when we listen.
+                let _ = self.agent.send_orders(&orders);
+                orders.clear();
+            }
+        }
         let _ = self.agent.send_orders(&orders);
     }
 }

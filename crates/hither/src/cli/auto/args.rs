@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::auto::analysis::fault_rate::SamplingLimits;
 use crate::auto::request::DetectionMechanism;
-use crate::auto::sampler::{SamplerChoice, NAMES};
+use crate::auto::sampler::{SamplerChoice, SAMPLERS};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,9 +37,9 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
 
-    /// How communication is found: by kMAF's affinity table, which places pages too, or by
-    /// SPCD's table of regions
-    #[arg(long, value_name = "MECHANISM", default_value = "kmaf")]
+    /// How communication is found: by hither's own rules, or as published: kMAF, which places
+    /// pages too, or SPCD, which places threads only
+    #[arg(long, value_name = "MECHANISM", default_value = "adaptive")]
     mechanism: MechanismArg,
 
     /// Leave the pages to the system
@@ -51,7 +51,7 @@ pub struct Args {
     pub data_only: bool,
 
     /// How page faults are caused [default: all ways that work here]
-    #[arg(long, value_name = "SAMPLER", value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
+    #[arg(long, value_name = "SAMPLER", value_parser = clap::builder::PossibleValuesParser::new(SAMPLERS.iter().map(|(name, _)| *name)))]
     sampler: Option<String>,
 
     /// Let settings of the whole system be changed for the run (kernel.numa_balancing), as
@@ -111,6 +111,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MechanismArg {
+    Adaptive,
     Kmaf,
     Spcd,
 }
@@ -127,6 +128,7 @@ fn percent(text: &str) -> Result<f64, String> {
 impl Args {
     pub fn mechanism(&self) -> DetectionMechanism {
         match self.mechanism {
+            MechanismArg::Adaptive => DetectionMechanism::Adaptive,
             MechanismArg::Kmaf => DetectionMechanism::Kmaf,
             MechanismArg::Spcd => DetectionMechanism::Spcd,
         }

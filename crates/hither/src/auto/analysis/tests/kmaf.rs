@@ -1,6 +1,14 @@
-use super::super::affinity_table::AffinityTable;
+use super::super::affinity_table::{AffinityRules, AffinityTable};
 use super::*;
 use crate::auto::analysis::{of_matrix, DetectorFootprint};
+
+fn paper(nodes: usize) -> AffinityTable {
+    AffinityTable::new(nodes, AffinityRules::Paper)
+}
+
+fn adaptive(nodes: usize) -> AffinityTable {
+    AffinityTable::new(nodes, AffinityRules::Adaptive)
+}
 
 /// Feeds accesses (thread, node, byte) in order; the matrix and what the last one told.
 fn feed(
@@ -18,17 +26,17 @@ fn feed(
 #[track_caller]
 fn check_events(accesses: &[(u16, u64)], expected: &[(u16, u16, u32)]) {
     let accesses: Vec<_> = accesses.iter().map(|&(who, at)| (who, 0, at)).collect();
-    let (matrix, _) = feed(&mut AffinityTable::new(4), &accesses);
+    let (matrix, _) = feed(&mut paper(4), &accesses);
     assert_eq!(events(&matrix), expected);
 }
 
 /// The example of figure 5: a sub-block that thread 0 accessed is accessed by thread 3.
 #[test]
 fn the_example_of_figure_5() {
-    let mut table = AffinityTable::new(4);
+    let mut table = paper(4);
     let (matrix, seen) = feed(&mut table, &[(0, 0, 100), (3, 1, 200)]);
     assert_eq!(events(&matrix), [(0, 3, 1)]);
-    assert_eq!(table.numa_vector(page(0)), Some(&[1, 1, 0, 0][..]));
+    assert_eq!(table.numa_vector(page(0)), Some(vec![1, 1, 0, 0]));
     assert_eq!(seen.belongs, None);
     assert!(seen.known);
     // Node 1 has 2, 3 and 4 accesses to 1 of node 0: 4 > 2 * 1 + 1.
@@ -37,7 +45,7 @@ fn the_example_of_figure_5() {
         assert_eq!(seen.belongs, expected);
     }
     table.page_migrated(page(0));
-    assert_eq!(table.numa_vector(page(0)), Some(&[0, 2, 0, 0][..]));
+    assert_eq!(table.numa_vector(page(0)), Some(vec![0, 2, 0, 0]));
 }
 
 #[test]
@@ -65,7 +73,7 @@ fn sharing_is_of_those_who_accessed_last() {
 #[test]
 fn who_was_not_seen_for_a_window_shares_no_more() {
     let check = |who: u16, ms: u64, expected: &[(u16, u16, u32)]| {
-        let mut table = AffinityTable::new(1);
+        let mut table = adaptive(1);
         let mut matrix = SharingMatrix::default();
         for (who, ms) in [(0, 0), (1, 0), (who, ms)] {
             table.access(&access(who, 0, 0, ms), &mut matrix);
@@ -83,7 +91,7 @@ fn who_was_not_seen_for_a_window_shares_no_more() {
 fn who_fills_memory_for_others_does_not_share_it() {
     // Pages of thread t are 100 t and on; the first of them is used by the one before too.
     let run = |filler: fn(u16) -> u16| {
-        let mut table = AffinityTable::new(1);
+        let mut table = adaptive(1);
         let pages = |t: u16| (0..50).map(move |n| u64::from(t) * 100 + n);
         let mut touch = |matrix: &mut SharingMatrix, who, number: u64| {
             table.access(&access(who, 0, number * 4096, 0), matrix)
@@ -114,7 +122,7 @@ fn who_fills_memory_for_others_does_not_share_it() {
 /// What threads touched first that use it is known without a further fault of theirs.
 #[test]
 fn first_touches_of_ones_own_memory_tell_who_shares() {
-    let mut table = AffinityTable::new(1);
+    let mut table = adaptive(1);
     let mut fill = vec![(0, 0, 0)];
     fill.extend((1..50).flat_map(|page| [(0, 0, page * 4096); 2]));
     fill.push((1, 0, 0));
@@ -126,7 +134,7 @@ fn first_touches_of_ones_own_memory_tell_who_shares() {
 fn pages_belong_where_equation_6_says() {
     let check = |nodes: &[u32], expected: Option<u32>| {
         let accesses: Vec<_> = nodes.iter().map(|&node| (0, node, 0)).collect();
-        let (_, seen) = feed(&mut AffinityTable::new(4), &accesses);
+        let (_, seen) = feed(&mut paper(4), &accesses);
         assert_eq!(seen.belongs, expected.map(NodeIx), "{nodes:?}");
     };
     // 1 > 2 * 0 + 1 is false, 2 is more.
@@ -140,9 +148,26 @@ fn pages_belong_where_equation_6_says() {
     check(&[7, 7, 7], None);
 }
 
+/// The first touch decides nothing, and of the last faults a few in a row do.
+#[test]
+fn pages_belong_where_they_are_used_now() {
+    let check = |nodes: &[u32], expected: Option<u32>| {
+        let accesses: Vec<_> = nodes.iter().map(|&node| (0, node, 0)).collect();
+        let (_, seen) = feed(&mut adaptive(4), &accesses);
+        assert_eq!(seen.belongs, expected.map(NodeIx), "{nodes:?}");
+    };
+    check(&[0, 0], None);
+    check(&[0, 2, 2], Some(2));
+    check(&[0, 2, 1, 2, 1, 2, 1], None);
+    // However long it was used from another node.
+    let long = [&[3; 100][..], &[2; 4]].concat();
+    check(&long[..103], None);
+    check(&long, Some(2));
+}
+
 #[test]
 fn counters_that_are_full_keep_their_proportions() {
-    let mut table = AffinityTable::new(2);
+    let mut table = paper(2);
     let mut matrix = SharingMatrix::default();
     for _ in 0..10 {
         table.access(&access(0, 1, 0, 0), &mut matrix);
@@ -150,12 +175,12 @@ fn counters_that_are_full_keep_their_proportions() {
     for _ in 0..=u32::from(u16::MAX) {
         table.access(&access(0, 0, 0, 0), &mut matrix);
     }
-    assert_eq!(table.numa_vector(page(0)), Some(&[32768, 5][..]));
+    assert_eq!(table.numa_vector(page(0)), Some(vec![32768, 5]));
 }
 
 #[test]
 fn who_is_gone_shares_nothing() {
-    let mut table = AffinityTable::new(1);
+    let mut table = paper(1);
     feed(
         &mut table,
         &[(0, 0, 0), (1, 0, 0), (2, 0, 4096), (1, 0, 4096)],
@@ -168,7 +193,7 @@ fn who_is_gone_shares_nothing() {
 
 #[test]
 fn objects_that_are_gone_leave_the_others_as_they_were() {
-    let mut table = AffinityTable::new(2);
+    let mut table = paper(2);
     let of = |object, number| ObjectPage {
         object: MemoryObject(object),
         number,
@@ -183,8 +208,8 @@ fn objects_that_are_gone_leave_the_others_as_they_were() {
     }
     table.forget_objects(&[MemoryObject(0)]);
     assert_eq!(table.numa_vector(of(0, 1)), None);
-    assert_eq!(table.numa_vector(of(1, 1)), Some(&[1, 0][..]));
-    assert_eq!(table.numa_vector(of(1, 2)), Some(&[0, 2][..]));
+    assert_eq!(table.numa_vector(of(1, 1)), Some(vec![1, 0]));
+    assert_eq!(table.numa_vector(of(1, 2)), Some(vec![0, 2]));
     // What it had at most.
     assert_eq!(table.footprint().entries, 4);
 }
@@ -192,11 +217,11 @@ fn objects_that_are_gone_leave_the_others_as_they_were() {
 /// The table has an upper bound: of two pages on one element the later one stays.
 #[test]
 fn pages_that_collide_overwrite_one_another() {
-    let mut table = AffinityTable::with_entries(2, 1);
+    let mut table = AffinityTable::with_entries(2, AffinityRules::Paper, 1);
     let (matrix, seen) = feed(&mut table, &[(0, 0, 0), (0, 0, 0), (1, 1, 4096)]);
     assert_eq!((events(&matrix), seen.known), (vec![], false));
     assert_eq!(table.numa_vector(page(0)), None);
-    assert_eq!(table.numa_vector(page(1)), Some(&[0, 1][..]));
+    assert_eq!(table.numa_vector(page(1)), Some(vec![0, 1]));
     assert_eq!(table.footprint().entries, 1);
     // Nothing of the page that was there is left to the next one.
     let (matrix, seen) = feed(&mut table, &[(2, 0, 0)]);
@@ -212,7 +237,7 @@ fn storage_is_as_in_equations_7_to_9() {
     let storage = DetectorFootprint::of_affinity_table(1000, 4);
     assert_eq!((storage.entry_bytes, storage.table_bytes), (74, 74_000));
     assert_eq!(of_matrix(64), 16 << 10);
-    let mut table = AffinityTable::new(4);
+    let mut table = paper(4);
     feed(&mut table, &[(0, 0, 0), (0, 0, 5), (0, 0, 4096)]);
     assert_eq!(table.footprint().entries, 2);
 }

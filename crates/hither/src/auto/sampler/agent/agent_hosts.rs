@@ -22,7 +22,7 @@ const TRIES: u32 = 10;
 
 /// Time between two scans of all mappings of a process: this many times what the scans of all
 /// processes take, and no less than [`AT_LEAST`].
-const REST: u32 = 200;
+const REST: u32 = 500;
 const AT_LEAST: Duration = Duration::from_millis(100);
 
 /// A process that was entered.
