@@ -39,6 +39,8 @@ use hither_sys::{Pid, Tid};
 const FAULT: Nanos = 3000;
 /// What taking a page and putting it back costs the agent, until it was measured.
 const FIRST: Nanos = 4000;
+/// Pages taken after which it is: until then little is known of what the budget allows.
+const MEASURED: u64 = 8;
 /// Orders that are looked into and sent together: where hither waits for a processor, or is slow, the
 /// first of many would have expired before the last is ready.
 const AT_ONCE: usize = 16;
@@ -85,7 +87,7 @@ impl FaultSampler for MoveSampler {
     fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
         self.processes.update(view, wanted > 0);
         let (taken, time) = self.processes.taken();
-        if taken > 100 {
+        if taken >= MEASURED {
             self.price = time / taken + FAULT;
         }
         self.processes.take(wanted, view.picks);
