@@ -23,9 +23,9 @@ pub struct SimOptions {
     pub migrations: f64,
     /// About how many accesses to simulate of each placement and seed; `None` for all.
     pub accesses: Option<u64>,
-    /// Most accesses to simulate of each placement and seed in a short study, which cuts windows
-    /// short and does not look for the best warm-up; `None` for a full one.
-    pub budget: Option<u64>,
+    /// How short a study is that cuts windows short and does not look for the best warm-up; `None` for a
+    /// full one.
+    pub short: Option<ShortStudy>,
     /// Share of each window that warms the caches; `None` for what is found to do.
     pub warm_up: Option<f64>,
     /// Simulations at a time; `None` for one on each processor.
@@ -34,6 +34,15 @@ pub struct SimOptions {
     pub by_structure: bool,
     /// How policies place; each sets its own `policy`, `data` and `seed`.
     pub map: MapOptions,
+}
+
+/// Most accesses that a short study simulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortStudy {
+    /// Of each placement and seed.
+    pub accesses: u64,
+    /// Of each window, where those that are played together have more.
+    pub piece: u64,
 }
 
 /// Accesses where nothing is said.
@@ -53,7 +62,7 @@ impl Default for SimOptions {
             seed: 0,
             migrations: MIGRATIONS,
             accesses: Some(ACCESSES),
-            budget: None,
+            short: None,
             warm_up: None,
             jobs: None,
             by_structure: false,

@@ -4,7 +4,7 @@ use hither_profile::{LinkEndpoints, PlacementComparison, SimulatedSample};
 
 use super::candidates::{wanted_policies, CandidatePlanner, PlacementCandidate};
 use super::forecast::CandidateResult;
-use super::options::SimOptions;
+use super::options::{ShortStudy, SimOptions};
 use super::progress::Progress;
 use super::replay::{side_by_side, AddressGroup, ReplayMonitor, ReplaySetup, WindowParts};
 use super::run_recording::{RunRecording, SimWindow, FEW_WINDOWS};
@@ -15,8 +15,9 @@ use super::warm_up::{self, LineTraffic, WarmUp};
 use crate::app::policy_pair::ThreadPolicyArg;
 use hither_model::units::percent;
 
-/// Windows that a short study plays at most, all but the first of which count.
-const SHORT_WINDOWS: u64 = 7;
+/// Windows of a short study, of which the first only warms the caches: of two that count, nothing could be said
+/// of how they differ.
+const PIECES: std::ops::RangeInclusive<u64> = 4..=32;
 
 /// What the placements that are asked for are predicted to do.
 ///
@@ -28,8 +29,8 @@ pub fn forecast(
     model: &SimMachine,
     progress: &dyn Progress,
 ) -> Result<PlacementComparison> {
-    let (windows, warm) = match options.budget {
-        Some(budget) => (short_windows(recording, budget), WarmUp::default()),
+    let (windows, warm) = match options.short {
+        Some(short) => (short_windows(recording, short), WarmUp::default()),
         None => {
             let warm = warm_up(options, recording, model, progress)?;
             let before = warm.changes.map(|_| warm.before);
@@ -38,7 +39,10 @@ pub fn forecast(
     };
     let study = PlacementStudy {
         options,
-        stand: replay_setup(options, recording, &windows, model),
+        stand: ReplaySetup {
+            played_before: played_share(options, &windows),
+            ..replay_setup(options, recording, &windows, model)
+        },
         progress,
     };
     let candidates = study.planner().candidates()?;
@@ -79,7 +83,7 @@ pub fn forecast(
         links: links(model),
         threads: recording.thread_names(),
         structures: structures.map_or_else(Vec::new, |s| s.names),
-        sample: sample(recording, &windows, &parts, warm),
+        sample: sample(&study.stand, &parts, warm),
         pages: options.pages.name().to_owned(),
         best: verdict::fastest(&placements) as u32,
         verdict: verdict::sentence(&placements, &|one, other| {
@@ -101,17 +105,27 @@ fn replay_setup<'a>(
         windows,
         model,
         rule: options.pages,
+        played_before: 1.0,
     }
 }
 
-/// Windows of a short study, evenly over the run, that hold about `accesses`; the first one warms
-/// the caches for the second, unless that is most of what there is to play.
-fn short_windows(recording: &RunRecording, accesses: u64) -> Vec<SimWindow> {
+/// How much of each window is played.
+fn played_share(options: &SimOptions, windows: &[SimWindow]) -> f64 {
+    let all = windows.iter().map(SimWindow::accesses_with_warm_up);
+    let all = all.fold(0, u64::saturating_add).max(1) as f64;
+    let share = |short: ShortStudy| (short.accesses as f64 / all).min(1.0);
+    options.short.map_or(1.0, share)
+}
+
+/// Windows of a short study, evenly over the run: as many as there are accesses to play if a piece is
+/// played of each, the first of which only warms the caches.
+fn short_windows(recording: &RunRecording, short: ShortStudy) -> Vec<SimWindow> {
     let each = recording.bursts.accesses() / recording.window_count().max(1) as u64;
-    let most = each.saturating_mul(SHORT_WINDOWS).min(accesses);
-    let windows = recording.windows(Some(most), None);
+    let pieces = short.accesses / each.min(short.piece).max(1);
+    let pieces = pieces.clamp(*PIECES.start(), *PIECES.end());
+    let windows = recording.windows(Some(each.saturating_mul(pieces)), None);
     let mut windows = RunRecording::warmed_by(windows, 0, u64::BITS - 1);
-    if windows.len() > 2 && windows[0].own_accesses() <= accesses / 2 {
+    if windows.len() > 2 {
         let first = windows.remove(0);
         windows[0].before.push(first);
     }
@@ -168,18 +182,17 @@ impl PlacementStudy<'_> {
 
     /// What of each window is played, and what of that counts.
     fn parts(&self, warm: WarmUp) -> [(f64, bool); 2] {
-        let Some(accesses) = self.options.budget else {
+        if self.options.short.is_none() {
             return [(warm.share, false), (1.0, true)];
+        }
+        let end = self.stand.played_before;
+        let first = self.stand.windows.first();
+        let cold = match first.is_some_and(|window| !window.before.is_empty()) {
+            _ if self.stand.recording.is_whole() => 0.0,
+            true => 0.25,
+            false => 0.5,
         };
-        let sum = |of: fn(&SimWindow) -> u64| {
-            let windows = self.stand.windows.iter().map(of);
-            windows.fold(0, u64::saturating_add)
-        };
-        let own = sum(SimWindow::own_accesses);
-        let before = sum(SimWindow::accesses_with_warm_up) - own;
-        let end = (accesses.saturating_sub(before) as f64 / own.max(1) as f64).min(1.0);
-        let warm = if before > 0 { end / 4.0 } else { end / 2.0 };
-        [(warm, false), (end, true)]
+        [(end * cold, false), (end, true)]
     }
 
     /// Plays all candidates with all seeds; whether some accesses could not be read.
@@ -256,18 +269,14 @@ fn links(model: &SimMachine) -> Vec<LinkEndpoints> {
     links.map(name).collect()
 }
 
-fn sample(
-    recording: &RunRecording,
-    windows: &[SimWindow],
-    parts: &[(f64, bool); 2],
-    warm: WarmUp,
-) -> SimulatedSample {
+fn sample(stand: &ReplaySetup, parts: &[(f64, bool); 2], warm: WarmUp) -> SimulatedSample {
+    let (recording, windows) = (stand.recording, stand.windows);
     let [(begin, _), (end, _)] = *parts;
     let own = windows.iter().map(SimWindow::own_accesses);
     let own = own.fold(0, u64::saturating_add) as f64;
     let with_warm_up = windows.iter().map(SimWindow::accesses_with_warm_up);
     let before = with_warm_up.fold(0, u64::saturating_add) as f64 - own;
-    let simulated = before + end * own;
+    let simulated = stand.played_before * before + end * own;
     SimulatedSample {
         windows_recorded: recording.bursts.windows().len() as u64,
         windows: windows.len() as u64,

@@ -24,6 +24,8 @@ pub struct ReplaySetup<'a> {
     pub windows: &'a [SimWindow],
     pub model: &'a SimMachine,
     pub rule: PageHomeRule,
+    /// Share of the windows that only warm the caches for others that is played.
+    pub played_before: f64,
 }
 
 /// What came of a plan.
@@ -70,7 +72,7 @@ impl<'a> ReplaySetup<'a> {
         };
         for window in self.windows {
             for before in &window.before {
-                self.window(&mut playing, before, &[(1.0, false)], heard)?;
+                self.window(&mut playing, before, &[(self.played_before, false)], heard)?;
             }
             let found = self.window(&mut playing, window, parts, heard)?;
             playing.run.windows.push(found);

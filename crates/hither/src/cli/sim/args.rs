@@ -81,7 +81,7 @@ impl Args {
             seed: what.seed,
             migrations: what.migrations,
             accesses: (!how.all).then_some(how.accesses),
-            budget: None,
+            short: None,
             warm_up: how.warm_up,
             jobs: how.jobs,
             by_structure: self.by.contains(&BreakdownTable::Structure) || self.json,
