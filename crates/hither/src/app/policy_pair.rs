@@ -35,7 +35,7 @@ pub struct PublishedPolicy {
     pub about: &'static str,
     /// What it stands for, but for its phases.
     stands_for: &'static str,
-    phases: Option<MigrationLimits>,
+    phases: Option<(PhaseRule, MigrationLimits)>,
 }
 
 /// One line for each name.
@@ -44,13 +44,14 @@ pub const PUBLISHED: [PublishedPolicy; 5] = [
         name: "opt",
         about: "OPT: scotch, remapping by its five conditions, pages by most-access",
         stands_for: "scotch+most-access",
-        phases: Some(MigrationLimits::OPT),
+        phases: Some((PhaseRule::Opt, MigrationLimits::OPT)),
     },
     PublishedPolicy {
         name: "kmaf",
-        about: "kMAF: scotch whenever communication changes, pages by its eq. 6 with ageing",
+        about:
+            "kMAF: scotch every 100 ms by communication with ageing, pages by its eq. 6 with ageing",
         stands_for: "scotch+kmaf",
-        phases: Some(MigrationLimits::KMAF),
+        phases: Some((PhaseRule::Kmaf, MigrationLimits::KMAF)),
     },
     PublishedPolicy {
         name: "spcd",
@@ -221,10 +222,10 @@ impl PolicyPair {
 /// A sentence with the names that there are.
 pub fn parse(text: &str) -> Result<PolicyPair, String> {
     if let Some(published) = PUBLISHED.iter().find(|p| p.name == text) {
-        let phases = published.phases.map(|limits| PhaseOptions {
+        let phases = published.phases.map(|(rule, limits)| PhaseOptions {
             window: None,
             difference: DIFF_MIN,
-            rule: PhaseRule::Opt,
+            rule,
             limits,
         });
         return Ok(PolicyPair {

@@ -5,6 +5,7 @@ use super::style::{
 };
 use hither_model::metrics::exclusivity::ExclusivityMetrics;
 use hither_model::metrics::metrics_report::{MetricsReport, PageReport, RunSummary};
+use hither_model::metrics::stable_phases::NO_STABLE_PHASES;
 use hither_model::metrics::structures::StructureMetrics;
 use hither_profile::{RunEnd, ThreadIx, TrafficUnit};
 use std::collections::BTreeMap;
@@ -322,9 +323,14 @@ fn phases(report: &MetricsReport, style: TerminalStyle) -> String {
     }
     if report.too_short_for_phases {
         let traced = report.slices.iter().filter(|s| s.traced).count();
-        let too_few =
-            format!("{traced} slices were traced, too few to tell phases apart (it takes 100)");
+        let too_few = format!(
+            "{traced} slices were traced, too few to tell phases apart (it takes {})",
+            report.slices_for_phases
+        );
         return style.wrap("  ", &too_few, 2);
+    }
+    if report.phases.len() < 2 {
+        return style.wrap("  ", NO_STABLE_PHASES, 2);
     }
     let rows = report.phases.iter().enumerate();
     let rows = rows.map(|(n, p)| {

@@ -11,11 +11,14 @@
 //! pages move when.
 mod cheapest_stages;
 mod page_plan;
+mod periodic_mapping;
 
 pub use page_plan::{
     most_access_moves, plan_pages, PageHistory, PageMoves, PagePlan, PageStep, PageTiming,
     PageUseStep, StagedPages,
 };
+
+pub use periodic_mapping::plan_threads_by_period;
 
 use cheapest_stages::StageChoice;
 
@@ -32,6 +35,8 @@ pub enum PhaseRule {
     Together,
     /// One after the other, by the conditions of OPT 6.2.2 and 6.3.
     Opt,
+    /// Every so often, whatever the phases, by a matrix that ages (kMAF 3.4).
+    Kmaf,
 }
 
 impl PhaseRule {
@@ -41,6 +46,7 @@ impl PhaseRule {
         match self {
             PhaseRule::Together => "together",
             PhaseRule::Opt => "opt",
+            PhaseRule::Kmaf => "kmaf",
         }
     }
 }
@@ -102,6 +108,8 @@ pub struct PhaseCommunication {
     pub matrix: CommMatrix,
     /// Which threads take part in the run's work: the T of C_H and C_A.
     pub working: Vec<bool>,
+    /// Who communicates with whom is no chance, so that it is worth a placement.
+    pub stable: bool,
 }
 
 /// The phases of a profile, given as ranges of its slices, in order and without gaps.
@@ -126,6 +134,7 @@ pub fn phases_of_profile(profile: &Profile, ranges: &[Range<usize>]) -> Vec<Phas
                 .saturating_sub(paused(slices)),
             matrix: CommMatrix::new(profile.threads.len()),
             working: profile.working_threads(),
+            stable: true,
         })
         .collect();
     for c in &profile.comm {
@@ -308,8 +317,6 @@ const LEAST_GAIN: u128 = 5;
 
 /// What a plan costs.
 pub trait PlanCosts {
-    /// The communication of the first and of the second half of a phase.
-    fn halves(&self, phase: &PhaseCommunication) -> [CommMatrix; 2];
     /// A mapping for a matrix, from the one in use if there is one.
     ///
     /// # Errors
@@ -323,7 +330,7 @@ pub trait PlanCosts {
 
 /// Decides for all phases together where the threads are: a remap happens where it gains more until
 /// the next one than it costs, and `LEAST_GAIN` of the phase that it begins with. Only phases have placements of
-/// their own whose communication is stable (`is_stable`). Staying where the communication of the whole run puts them is one of
+/// their own that are stable. Staying where the communication of the whole run puts them is one of
 /// the plans, so the result never costs more than that.
 ///
 /// # Errors
@@ -337,10 +344,8 @@ pub fn plan_threads_together(
     let mut by_events: Vec<&PhaseCommunication> = phases.iter().collect();
     by_events.sort_by_key(|p| std::cmp::Reverse(p.matrix.total()));
     let mut places = vec![whole_run];
-    for phase in by_events.into_iter().take(MOST_PLACEMENTS) {
-        if !is_stable(phase, &places[0], costs)? {
-            continue;
-        }
+    let stable = by_events.into_iter().filter(|phase| phase.stable);
+    for phase in stable.take(MOST_PLACEMENTS) {
         let own = costs.map(&phase.matrix, Some(&places[0]))?;
         if !places.contains(&own) {
             places.push(own);
@@ -388,24 +393,6 @@ pub fn plan_threads_together(
         }
     }
     Ok(stages)
-}
-
-/// Whether each half of a phase tells where threads should be in the other, so that it is no chance: a placement
-/// made for one gains over that of the whole run in the other.
-fn is_stable(
-    phase: &PhaseCommunication,
-    whole_run: &[u32],
-    costs: &impl PlanCosts,
-) -> Result<bool, String> {
-    let [first, second] = costs.halves(phase);
-    for (seen, other) in [(&first, &second), (&second, &first)] {
-        let placed = costs.map(seen, Some(whole_run))?;
-        let now = costs.objective(other, whole_run);
-        if costs.objective(other, &placed) + now / 100 * LEAST_GAIN > now || now == 0 {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// The communication of all phases.

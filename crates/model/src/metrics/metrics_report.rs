@@ -10,7 +10,7 @@ use super::node_assignment::best_and_worst_assignment;
 use super::page_access::{first_toucher_of_pages, PageAccessTable};
 use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
-use super::phase_detection::{traced_slices, WINDOW};
+use super::phase_detection::{traced_slices, window_of_half_a_second};
 use super::placement_accuracy::{
     accuracy_of, page_migrations, PageMigrationTimeline, PlacementAccuracy,
 };
@@ -162,10 +162,12 @@ pub struct MetricsReport {
     pub pages: Option<PageReport>,
     /// Communication of the whole run.
     pub matrix: UpperTriangle,
-    /// Phases of communication (OPT eq. 4).
+    /// Stable phases of communication, with what lies between them.
     pub phases: Vec<CommunicationPhase>,
-    /// The run is shorter than two windows: phases could not be told apart.
+    /// Fewer slices were traced than it takes to tell phases apart.
     pub too_short_for_phases: bool,
+    /// How many that takes: two windows.
+    pub slices_for_phases: usize,
     /// The run slice by slice.
     pub slices: Vec<SliceMetrics>,
     /// All threads, in order of creation.
@@ -225,8 +227,7 @@ impl ProfileAnalysis {
         let traffic = traffic_table(profile, &table, setup.page_size);
         let tables = (&*table, &*traffic);
         let pages = page_report(profile, &setup, tables, &touchers, (&best, &worst));
-        let phases = sharing.of_phases();
-        let [all, coherence] = sharing.evidence(&phases);
+        let [all, coherence] = sharing.evidence();
         let mut verdict = mapping_verdict(&VerdictInput {
             threads: run.active_threads,
             sharing: all.unwrap_or_default(),
@@ -249,13 +250,15 @@ impl ProfileAnalysis {
             node_of: &best,
         };
         let pages_of_object = pages_of_objects(profile, &view);
+        let slices_for_phases = 2 * window_of_half_a_second(&profile.slices);
         let report = MetricsReport {
             verdict,
             communication: sharing.communication,
             coherence: sharing.coherence,
             load_balance: percent_imbalance(working_instructions(profile, &sharing.working)),
             matrix: UpperTriangle::from_matrix(&sharing.matrix),
-            too_short_for_phases: traced_slices(profile) < 2 * WINDOW,
+            too_short_for_phases: traced_slices(profile) < slices_for_phases,
+            slices_for_phases,
             slices: slice_rows(profile, pages.as_ref()),
             threads: thread_rows(profile, &sharing.working, &best),
             phases: sharing.phases,

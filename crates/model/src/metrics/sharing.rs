@@ -2,10 +2,12 @@
 //! where those were told apart.
 use super::communication::{communication_metrics, CommunicationMetrics, UpperTriangle};
 use super::evidence::{comes_again, doubt, Doubt, SharingEvidence};
-use super::phase_detection::{communication_phases, DIFF_MIN, WINDOW};
+use super::phase_detection::{communication_phases, window_of_half_a_second, DIFF_MIN};
+use super::stable_phases::stable_phases;
 use crate::units::nanos_to_seconds;
 use hither_profile::{CommMatrix, PairComm, Profile};
 use serde::Serialize;
+use std::ops::Range;
 
 /// A communication phase: slices `first..end`.
 #[derive(Clone, Debug, Serialize)]
@@ -48,6 +50,8 @@ pub(super) struct Sharing {
     pub communication: CommunicationMetrics,
     pub coherence: Option<CoherenceMetrics>,
     pub phases: Vec<CommunicationPhase>,
+    /// All events, and the coherence events, of each phase by heterogeneity, stable or not.
+    by_heterogeneity: [Vec<CommunicationMetrics>; 2],
     /// Why all events, and the coherence events, do not suffice for a verdict.
     pub doubts: [Option<Doubt>; 2],
     /// Whether the same pairs come again.
@@ -73,8 +77,18 @@ impl Sharing {
             }
         });
         let coherence_doubt = working_coherent.map(|among| doubt(profile, &among, coherence_of));
+        let window = window_of_half_a_second(&profile.slices);
+        let stable = stable_phases(profile, window, DIFF_MIN);
+        let stable: Vec<_> = stable.into_iter().map(|phase| phase.slices).collect();
+        let ranges = communication_phases(&profile.slices, window, DIFF_MIN);
+        let phases = phase_rows(profile, &working, &stable);
+        let by_heterogeneity = match ranges == stable {
+            true => of_phases(&phases),
+            false => of_phases(&phase_rows(profile, &working, &ranges)),
+        };
         Sharing {
-            phases: phase_rows(profile, &working),
+            phases,
+            by_heterogeneity,
             doubts: [doubt(profile, &among, all_of), coherence_doubt.flatten()],
             come_again: [
                 comes_again(profile, all_of),
@@ -87,18 +101,8 @@ impl Sharing {
         }
     }
 
-    /// All events, and the coherence events, of each phase.
-    pub fn of_phases(&self) -> [Vec<CommunicationMetrics>; 2] {
-        let coherent = self.phases.iter().filter_map(|p| p.coherence);
-        let all = self.phases.iter().map(|p| p.communication);
-        [all.collect(), coherent.collect()]
-    }
-
-    /// What the verdict rests on; `phases` as [`Sharing::of_phases`] gives them.
-    pub fn evidence<'a>(
-        &self,
-        phases: &'a [Vec<CommunicationMetrics>; 2],
-    ) -> [Option<SharingEvidence<'a>>; 2] {
+    /// What the verdict rests on.
+    pub fn evidence(&self) -> [Option<SharingEvidence<'_>>; 2] {
         let kinds = [
             Some(self.communication),
             self.coherence.as_ref().map(|c| c.communication),
@@ -106,7 +110,7 @@ impl Sharing {
         [0, 1].map(|kind| {
             kinds[kind].map(|communication| SharingEvidence {
                 communication,
-                phases: &phases[kind],
+                phases: &self.by_heterogeneity[kind],
                 doubt: self.doubts[kind],
                 comes_again: self.come_again[kind],
             })
@@ -134,9 +138,20 @@ fn matrix_of(
     matrix
 }
 
-fn phase_rows(profile: &Profile, working: &[bool]) -> Vec<CommunicationPhase> {
-    let rows = communication_phases(&profile.slices, WINDOW, DIFF_MIN);
-    rows.into_iter()
+/// All events, and the coherence events, of each phase.
+fn of_phases(phases: &[CommunicationPhase]) -> [Vec<CommunicationMetrics>; 2] {
+    let coherent = phases.iter().filter_map(|p| p.coherence);
+    let all = phases.iter().map(|p| p.communication);
+    [all.collect(), coherent.collect()]
+}
+
+fn phase_rows(
+    profile: &Profile,
+    working: &[bool],
+    ranges: &[Range<usize>],
+) -> Vec<CommunicationPhase> {
+    ranges
+        .iter()
         .map(|range| {
             let in_phase = |slice| range.contains(&slice);
             let matrix = matrix_of(profile, in_phase, |c| c.events);

@@ -22,10 +22,8 @@ pub fn build_placement(
     let mut regions = PlacedRegionNumbers::default();
     let phases = phases(input, target, solution, &mut regions);
     let in_phases = input.profile.as_ref().zip(options.phases.as_ref());
-    let phase_note = in_phases.and_then(|(p, options)| {
-        let too_short = explain::too_short_for_phases(p, options);
-        too_short.or_else(|| (phases.len() == 1).then(|| explain::NO_PHASES.to_owned()))
-    });
+    let phase_note =
+        in_phases.and_then(|(p, options)| explain::phase_note(p, options, phases.len()));
     Placement {
         format: PLACEMENT_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),

@@ -3,6 +3,7 @@ use super::options::PhaseOptions;
 use super::MapSolution;
 use hither_model::map::explain::{PlacementExplanation, PlacementQuality};
 use hither_model::metrics::phase_detection::traced_slices;
+use hither_model::metrics::stable_phases::NO_STABLE_PHASES;
 use hither_model::units::percent;
 use hither_profile::Profile;
 
@@ -19,12 +20,19 @@ pub fn reason_sentence(solution: &MapSolution) -> String {
     )
 }
 
-/// What is said where one placement is as good.
-pub const NO_PHASES: &str =
-    " No stable phases: none is worth a placement of its own, so one holds for the whole run.";
+/// What is said where phases cannot be told apart, or one placement holds for the whole run in spite of
+/// `--phases`; `placed`: parts of the run that have a placement of their own.
+pub fn phase_note(profile: &Profile, options: &PhaseOptions, placed: usize) -> Option<String> {
+    let found = || options.phases_of(profile).len();
+    let of_one = || match found() {
+        0 | 1 => format!(" {NO_STABLE_PHASES} One placement holds for the whole run."),
+        _ => " No phase is worth a placement of its own: one holds for the whole run.".to_owned(),
+    };
+    too_short_for_phases(profile, options).or_else(|| (placed == 1).then(of_one))
+}
 
 /// Why `--phases` finds none, where the slices are too few.
-pub fn too_short_for_phases(profile: &Profile, options: &PhaseOptions) -> Option<String> {
+fn too_short_for_phases(profile: &Profile, options: &PhaseOptions) -> Option<String> {
     let (traced, needed) = (traced_slices(profile), 2 * options.window_of(profile));
     let cure = match profile.meta.options.sample {
         Some(_) => "trace without --sample, or longer",

@@ -8,7 +8,8 @@ use hither_model::map::data::{
 };
 use hither_model::map::phase_plan::{MigrationLimits, PhaseRule};
 use hither_model::map::threads;
-use hither_model::metrics::phase_detection;
+use hither_model::metrics::phase_detection::{communication_phases, window_of_half_a_second};
+use hither_model::metrics::stable_phases::{stable_phases, RunPhase};
 use hither_model::topology::{CpuKindSelection, MachineRestrictions, PuList};
 use hither_profile::Profile;
 
@@ -59,8 +60,25 @@ pub struct PhaseOptions {
 impl PhaseOptions {
     /// Slices whose mean tells phases of a profile apart.
     pub fn window_of(&self, profile: &Profile) -> usize {
-        let half_a_second = || phase_detection::window_of_half_a_second(&profile.slices);
+        let half_a_second = || window_of_half_a_second(&profile.slices);
         self.window.unwrap_or_else(half_a_second)
+    }
+
+    /// The phases that may get a placement of their own, and what lies between them. The paper's rule takes
+    /// those by heterogeneity as they are.
+    pub fn phases_of(&self, profile: &Profile) -> Vec<RunPhase> {
+        let window = self.window_of(profile);
+        let literal = |slices| RunPhase {
+            slices,
+            stable: true,
+        };
+        match self.rule {
+            PhaseRule::Together => stable_phases(profile, window, self.difference),
+            PhaseRule::Opt | PhaseRule::Kmaf => {
+                let all = communication_phases(&profile.slices, window, self.difference);
+                all.into_iter().map(literal).collect()
+            }
+        }
     }
 }
 
@@ -181,14 +199,15 @@ impl MapOptions {
         if let Some(phases) = &self.phases {
             let limits = phases.limits;
             let of_rule = match phases.rule {
-                PhaseRule::Together => [
+                PhaseRule::Together => vec![
                     ("thread-move", limits.thread_move.to_string()),
                     ("page-move", limits.page_move.to_string()),
                 ],
-                PhaseRule::Opt => [
+                PhaseRule::Opt => vec![
                     ("min-heterogeneity", limits.heterogeneity.to_string()),
                     ("min-amount", limits.amount.to_string()),
                 ],
+                PhaseRule::Kmaf => Vec::new(),
             };
             keep("rule", Some(phases.rule.name().to_owned()));
             keep("phase-window", phases.window.map(|n| n.to_string()));

@@ -4,11 +4,10 @@ use super::machine::MapTarget;
 use super::options::{MapOptions, PhaseOptions};
 use anyhow::{anyhow, bail, Result};
 use hither_model::map::phase_plan::{
-    self, plan_threads_by_rule, plan_threads_together, PhaseCommunication, PhaseRule, PlanCosts,
-    ThreadStage,
+    self, plan_threads_by_period, plan_threads_by_rule, plan_threads_together, PhaseRule,
+    PlanCosts, ThreadStage,
 };
 use hither_model::map::{threads, CommGraph, PuAssignment, ThreadProblem};
-use hither_model::metrics::phase_detection::communication_phases as find_phases;
 use hither_profile::{CommMatrix, Placement, Profile, SliceIx};
 use std::collections::BTreeMap;
 
@@ -112,12 +111,12 @@ impl<'a> ThreadPlacer<'a> {
         options: &PhaseOptions,
         current: Option<&[u32]>,
     ) -> Result<Vec<ThreadStage>, String> {
-        let ranges = find_phases(
-            &profile.slices,
-            options.window_of(profile),
-            options.difference,
-        );
-        let phases = phase_plan::phases_of_profile(profile, &ranges);
+        let found = options.phases_of(profile);
+        let ranges: Vec<_> = found.iter().map(|phase| phase.slices.clone()).collect();
+        let mut phases = phase_plan::phases_of_profile(profile, &ranges);
+        for (phase, found) in phases.iter_mut().zip(&found) {
+            phase.stable = found.stable;
+        }
         let costs = PhaseCosts {
             placer: self,
             current,
@@ -128,6 +127,10 @@ impl<'a> ThreadPlacer<'a> {
                 let map = |matrix: &CommMatrix, now: Option<&[u32]>| costs.map(matrix, now);
                 let plan = plan_threads_by_rule(&phases, &profile.slices, &options.limits, map)?;
                 Ok(plan.stages)
+            }
+            PhaseRule::Kmaf => {
+                let map = |matrix: &CommMatrix, now: Option<&[u32]>| costs.map(matrix, now);
+                plan_threads_by_period(profile, options.limits.thread_interval, map)
             }
         }
     }
@@ -188,21 +191,6 @@ impl PhaseCosts<'_> {
 }
 
 impl PlanCosts for PhaseCosts<'_> {
-    fn halves(&self, phase: &PhaseCommunication) -> [CommMatrix; 2] {
-        let threads = phase.matrix.threads();
-        let mut halves = [CommMatrix::new(threads), CommMatrix::new(threads)];
-        let slices = &phase.slices;
-        let middle = slices.start + slices.len() / 2;
-        let profile = self.placer.input.profile.as_ref();
-        for row in profile.iter().flat_map(|p| &p.comm) {
-            if slices.contains(&row.slice.at()) {
-                let half = &mut halves[usize::from(row.slice.at() >= middle)];
-                half.add(row.i.at(), row.j.at(), row.events);
-            }
-        }
-        halves
-    }
-
     fn map(&self, matrix: &CommMatrix, now: Option<&[u32]>) -> Result<PuAssignment, String> {
         let placer = self.placer;
         let now = now.map(|units| placer.input.units_of_placed(units));

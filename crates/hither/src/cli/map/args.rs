@@ -207,6 +207,7 @@ impl MapPhaseArgs {
         let [threads, pages] = match self.rule.0 {
             PhaseRule::Together => [0, 0],
             PhaseRule::Opt => [paper.thread_interval, paper.page_interval],
+            PhaseRule::Kmaf => [MigrationLimits::KMAF.thread_interval, 0],
         };
         PhaseOptions {
             window: self.phase_window,

@@ -275,6 +275,10 @@ fn phases(placement: &Placement, moves: usize) -> String {
     if number > MOST_PHASES + 1 {
         out += &format!("  and {} more\n", number - 1 - MOST_PHASES);
     }
+    let costs = ["thread-move", "page-move"].map(|name| placement.policy.options.get(name));
+    if let [Some(thread), Some(page)] = costs {
+        out += &format!("  each to gain more than it costs: {thread} events a hop for a thread (--thread-move), {page} remote accesses for a page (--page-move)\n");
+    }
     out
 }
 

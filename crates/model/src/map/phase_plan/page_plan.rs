@@ -93,7 +93,7 @@ pub fn most_access_moves(
 ) -> PageMoves {
     match rule {
         PhaseRule::Together => cheapest_moves(history, limits),
-        PhaseRule::Opt => moves_by_rule(history, limits.page_interval),
+        PhaseRule::Opt | PhaseRule::Kmaf => moves_by_rule(history, limits.page_interval),
     }
 }
 

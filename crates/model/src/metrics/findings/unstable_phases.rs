@@ -5,14 +5,8 @@
 //! does not say whether the pairs are others: a phase may only be livelier, and two patterns
 //! of one heterogeneity are one phase. So the run is cut at the phases and into stretches of
 //! [`WINDOW`] slices, the shortest phase of OPT, and each is compared with the patterns seen
-//! before. As in SPCD's filter (IPDPS 2013, IV.A) it counts with whom each thread
-//! communicates, and one that falls silent keeps its partners. With C_b[t] what thread t
-//! communicates in stretch b, and b_t[j] the share of it that is with thread j:
+//! before by [`PartnerShares::overlap`]; a thread that falls silent keeps its partners.
 //!
-//! ```text
-//!   overlap(a, b) = sum over t of C_b[t] * (sum over j of min(a_t[j], b_t[j])) / sum over t of C_b[t]
-//!                   over the threads that communicate in both; 0: all have other partners, 1: alike
-//! ```
 //! A stretch has the pattern that it overlaps most with, if by at least [`ALIKE`]; else it
 //! is a new one. Stretches that no placement would be made for (C_A per second below A_min,
 //! heterogeneity between pairs below H_min) have none and change nothing.
@@ -21,6 +15,7 @@
 //! is not in the most common one.
 use super::common::{communication_share, format_percent};
 use super::FindingContext;
+use crate::metrics::partner_shares::{directed_cells, PartnerShares};
 use crate::metrics::phase_detection::WINDOW;
 use crate::metrics::thresholds::{h_min, A_MIN};
 use hither_profile::{
@@ -44,15 +39,6 @@ const PATTERNS: usize = 8;
 /// Changes named.
 const NAMED: usize = 3;
 
-/// With whom each thread communicates.
-#[derive(Default)]
-struct PartnerShares {
-    /// `(thread, partner)` in order, with the share of what the thread communicates.
-    shares: Vec<((u32, u32), f64)>,
-    /// Events by thread.
-    events: Vec<f64>,
-}
-
 /// A time with one pattern.
 struct PatternPeriod {
     pattern: usize,
@@ -61,7 +47,7 @@ struct PatternPeriod {
     events: f64,
     /// With the pattern of the stage before.
     overlap: f64,
-    /// It begins with a phase of OPT eq. 4, so that `hither map --phases` knows of it.
+    /// It begins with a phase that `hither map --phases` knows of.
     is_phase: bool,
 }
 
@@ -112,12 +98,9 @@ fn pattern_periods(case: &FindingContext) -> Vec<PatternPeriod> {
             }
             continue;
         }
-        let partners = partner_shares(cells, threads);
+        let partners = PartnerShares::of_cells(cells, threads);
         let events = partners.events.iter().sum::<f64>() / 2.0;
-        let alike: Vec<f64> = patterns
-            .iter()
-            .map(|p| pattern_overlap(p, &partners))
-            .collect();
+        let alike: Vec<f64> = patterns.iter().map(|p| p.overlap(&partners)).collect();
         let best = (0..alike.len()).max_by(|&a, &b| alike[a].total_cmp(&alike[b]));
         let best = best.filter(|&p| alike[p] >= ALIKE);
         let pattern = best.unwrap_or(patterns.len());
@@ -148,7 +131,7 @@ fn pattern_periods(case: &FindingContext) -> Vec<PatternPeriod> {
     stages
 }
 
-/// The phases of OPT, cut into stretches of [`WINDOW`] traced slices; what is left at the end
+/// The phases of the run, cut into stretches of [`WINDOW`] traced slices; what is left at the end
 /// of a phase belongs to its last one.
 fn comparison_windows(case: &FindingContext) -> Vec<Range<usize>> {
     let slices = &case.profile.slices;
@@ -180,26 +163,6 @@ fn counted_seconds(slices: &[Slice]) -> f64 {
     slices.iter().map(|s| s.counted_time() as f64 / 1e9).sum()
 }
 
-/// Events of `(thread, partner)`, in both orders, sorted.
-fn directed_cells(rows: &[&PairComm]) -> Vec<((u32, u32), f64)> {
-    let both = |c: &&PairComm| {
-        [
-            ((c.i.0, c.j.0), c.events as f64),
-            ((c.j.0, c.i.0), c.events as f64),
-        ]
-    };
-    let mut cells: Vec<_> = rows.iter().flat_map(both).collect();
-    cells.sort_unstable_by_key(|c| c.0);
-    cells.dedup_by(|next, first| {
-        let same = next.0 == first.0;
-        if same {
-            first.1 += next.1;
-        }
-        same
-    });
-    cells
-}
-
 /// The conditions of OPT 6.2.2 on a phase's communication, heterogeneity as in the verdict:
 /// [`crate::metrics::communication::pair_heterogeneity`], of the cells that are not zero.
 fn worth_placing(cells: &[((u32, u32), f64)], working: &[bool], seconds: f64) -> bool {
@@ -223,40 +186,6 @@ fn worth_placing(cells: &[((u32, u32), f64)], working: &[bool], seconds: f64) ->
     let heterogeneity = rows.iter().map(variance).sum::<f64>() / threads as f64;
     let amount = sum / (threads * threads) as f64;
     amount > A_MIN * seconds && heterogeneity > h_min(threads)
-}
-
-fn partner_shares(cells: Vec<((u32, u32), f64)>, threads: usize) -> PartnerShares {
-    let mut events = vec![0.0; threads];
-    cells.iter().for_each(|c| events[c.0 .0 as usize] += c.1);
-    let share = |c: ((u32, u32), f64)| (c.0, c.1 / events[c.0 .0 as usize]);
-    PartnerShares {
-        shares: cells.into_iter().map(share).collect(),
-        events,
-    }
-}
-
-/// How alike the partners of `now` are to those of the pattern, 0 to 1.
-fn pattern_overlap(pattern: &PartnerShares, now: &PartnerShares) -> f64 {
-    let (mut alike, mut i, mut j) = (0.0, 0, 0);
-    let (a, b) = (&pattern.shares, &now.shares);
-    while i < a.len() && j < b.len() {
-        match a[i].0.cmp(&b[j].0) {
-            std::cmp::Ordering::Less => i += 1,
-            std::cmp::Ordering::Greater => j += 1,
-            std::cmp::Ordering::Equal => {
-                alike += now.events[b[j].0 .0 as usize] * a[i].1.min(b[j].1);
-                (i, j) = (i + 1, j + 1);
-            }
-        }
-    }
-    let events = now.events.iter().zip(&pattern.events);
-    let known: f64 = events.filter(|(_, p)| **p > 0.0).map(|(n, _)| n).sum();
-    // Threads that were silent so far want no other placement than they have.
-    if known > 0.0 {
-        alike / known
-    } else {
-        1.0
-    }
 }
 
 /// Takes over the partners of threads that have none in the pattern.
@@ -309,10 +238,10 @@ fn finding(
             format!("With the same partners as before: {at} of the communication (it takes {} to be alike).", format_percent(ALIKE)),
             format!("{patterns} patterns in turn, for {lengths}; {} of the communication is not in the most common one.", format_percent(outside)),
             format!(
-                "{} by heterogeneity alone (eq. 4 of OPT).{}",
+                "{}.{}",
                 match phases {
-                    1 => "It is one phase".to_owned(),
-                    more => format!("There are {more} phases"),
+                    1 => "`hither map --phases` finds no stable phases".to_owned(),
+                    more => format!("`hither map --phases` finds {more} phases"),
                 },
                 match case.analysis.report.run.online {
                     true => "",
@@ -342,7 +271,7 @@ fn fixes(case: &FindingContext, stages: &[PatternPeriod]) -> Vec<SuggestedFix> {
     let why_not = if 2.0 * long < sum(&mut stages.iter()) {
         "No pattern stays long enough to move threads for (they move at most once a second)"
     } else if 2 * known < stages.len() - 1 {
-        "The patterns have the same heterogeneity, by which `hither map --phases` tells phases apart"
+        "The patterns do not begin with stable phases, by which `hither map --phases` places"
     } else {
         return vec![SuggestedFix {
             what: "Move the threads where a phase begins: they stay long enough for that (threads move at most once a second).".to_owned(),

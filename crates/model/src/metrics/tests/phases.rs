@@ -1,5 +1,6 @@
 use crate::metrics::phase_detection::{communication_phases, window_of_half_a_second};
-use hither_profile::Slice;
+use crate::metrics::stable_phases::stable_phases;
+use hither_profile::{PairComm, Profile, Slice, SliceIx, Thread, ThreadIx};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -133,4 +134,60 @@ fn a_window_is_half_a_second() {
     check(100, 5);
     check(1000, 4);
     assert_eq!(window_of_half_a_second(&[]), 50);
+}
+
+/// 4 threads; by slice its heterogeneity and the pairs that communicate.
+fn run(slices: impl Iterator<Item = (f64, [(u32, u32); 2])>) -> Profile {
+    let mut profile = Profile {
+        threads: vec![Thread::default(); 4],
+        ..Profile::default()
+    };
+    for (at, (heterogeneity, pairs)) in (0u32..).zip(slices) {
+        profile.slices.push(Slice {
+            heterogeneity,
+            traced: true,
+            ..Slice::default()
+        });
+        profile.comm.extend(pairs.map(|(i, j)| PairComm {
+            slice: SliceIx(at),
+            i: ThreadIx(i),
+            j: ThreadIx(j),
+            events: 100,
+            ..PairComm::default()
+        }));
+    }
+    profile
+}
+
+/// With whom threads communicate differs between the phases and not within them; where it changes all the time,
+/// heterogeneity alone makes phases (NPB LU: 800), which are no other ones in their halves.
+#[test]
+fn phases_are_stable_where_their_halves_are_alike() {
+    let [one, other] = [[(0, 1), (2, 3)], [(0, 2), (1, 3)]];
+    let found = |run: &Profile| -> Vec<(Range<usize>, bool)> {
+        let found = stable_phases(run, 20, 0.2);
+        found.into_iter().map(|p| (p.slices, p.stable)).collect()
+    };
+    let step = |at: usize| if at / 60 % 2 == 0 { 500.0 } else { 1000.0 };
+    let stable = run((0..120).map(|at| (step(at), [one, other][at / 60])));
+    assert_eq!(found(&stable), [(0..60, true), (60..120, true)]);
+    let chance = run((0..240).map(|at| (step(at), [one, other][at * at / 7 % 2])));
+    assert_eq!(communication_phases(&chance.slices, 20, 0.2).len(), 4);
+    assert_eq!(found(&chance), [(0..240, false)]);
+    // The same pairs, more unevenly.
+    let alike = run((0..120).map(|at| (step(at), one)));
+    assert_eq!(found(&alike), [(0..120, false)]);
+    // The usual pattern is that of the whole run, and what lies around the other one.
+    let usual = |length| {
+        let other_from_600 = 600..600 + length;
+        run((0..3000).map(move |at| match other_from_600.contains(&at) {
+            true => (1000.0, other),
+            false => (500.0, one),
+        }))
+    };
+    let expected = [(0..600, false), (600..660, true), (660..3000, false)];
+    assert_eq!(found(&usual(60)), expected);
+    // Less than a hundredth of the run.
+    assert_eq!(communication_phases(&usual(29).slices, 20, 0.2).len(), 3);
+    assert_eq!(found(&usual(29)), [(0..3000, false)]);
 }

@@ -348,7 +348,7 @@ fn other_pairs_are_found_and_what_to_do_depends_on_how_long_they_stay() {
     let found = halves(20 * MS, false, &near(100), &far(100)).finds(unstable_phases::find);
     assert!(found.fixes[0].copy.starts_with("hither map app.hither -o"));
     assert!(
-        found.fixes[0].what.starts_with("The patterns have"),
+        found.fixes[0].what.starts_with("The patterns do not begin"),
         "{found:?}"
     );
 }
