@@ -250,3 +250,20 @@ fn rows_of_a_matrix_are_ranks_to_launchers() {
     let (ranks, pus) = mpiexec.split_once(" -bind-to user:").expect("a list");
     assert_eq!((ranks, pus.split(',').count()), ("mpiexec -n 4", 4));
 }
+
+/// `-o m.json` wrote `m.json.place.json`.
+#[test]
+fn the_placement_has_the_name_that_is_asked_for() {
+    let place = Place::with_matrix(CROSSED);
+    for (name, file) in [
+        ("a", "a.place.json"),
+        ("a.place.json", "a.place.json"),
+        ("b.json", "b.json"),
+        ("c.v2", "c.v2.place.json"),
+    ] {
+        let said = place.map(&["--matrix", "m.csv", "--topology", MACHINE, "-o", name]);
+        assert!(said.contains(&format!("{file} written\n")), "{said}");
+        assert_eq!(place.placement(file).threads.len(), 4);
+    }
+    assert!(!place.files().contains(&"b.json.place.json".to_owned()));
+}

@@ -81,8 +81,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
 
-    /// File to write, `.place.json` is appended; by default the profile's name here. A
-    /// placement of that name is replaced. With --format: the file's whole name. - is standard
+    /// File to write, `.place.json` is appended unless it ends in `.json`; by default the profile's name
+    /// here. A placement of that name is replaced. With --format: the file's whole name. - is standard
     /// output
     #[arg(short, long, value_name = "NAME")]
     pub output: Option<PathBuf>,

@@ -33,13 +33,21 @@ pub fn destination(args: &Args) -> Result<PlacementOutput> {
     }
     Ok(match &args.output {
         Some(_) if printed => PlacementOutput::Print,
-        Some(name) if json => PlacementOutput::Placement(check_writable(with_suffix(name))?),
+        Some(name) if json => PlacementOutput::Placement(check_writable(named(name))?),
         Some(name) => PlacementOutput::Other(check_new(name)?),
         None if json && !args.json => {
             PlacementOutput::Placement(check_writable(default_name(args))?)
         }
         None => PlacementOutput::Print,
     })
+}
+
+/// As it was given where it is the name of a JSON file, else with the suffix.
+fn named(name: &Path) -> PathBuf {
+    match name.extension() {
+        Some(extension) if extension == "json" => name.to_owned(),
+        _ => with_suffix(name),
+    }
 }
 
 fn with_suffix(name: &Path) -> PathBuf {
