@@ -89,7 +89,8 @@ pub fn pages_of_group(profile: &Profile, pages: &PlaceablePages, group: PageGrou
     let mut held: Vec<usize> = byte_ranges(profile, group)
         .into_iter()
         .filter(|(_, bytes)| !bytes.is_empty())
-        .flat_map(|(region, bytes)| pages.page_range(region, bytes))
+        .flat_map(|(region, bytes)| pages.held(region, bytes))
+        .map(|(at, _)| at)
         .collect();
     held.sort_unstable();
     held.dedup();
@@ -107,12 +108,7 @@ pub fn group_shares(
     let share = |group: PageGroup, ranges: &[(RegionIx, Range<u64>)]| {
         let mut bytes = vec![0u64; nodes];
         for (region, range) in ranges {
-            for p in pages.page_range(*region, range.clone()) {
-                let page = pages.page(p).range();
-                let held = page
-                    .end
-                    .min(range.end)
-                    .saturating_sub(page.start.max(range.start));
+            for (p, held) in pages.held(*region, range.clone()) {
                 let on = &mut bytes[place[p].at()];
                 *on = on.saturating_add(held);
             }

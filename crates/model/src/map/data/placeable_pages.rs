@@ -108,6 +108,8 @@ pub struct PlaceablePages {
     uses: Vec<PageSliceUse>,
     /// By position: what else lies in the same page, of other regions.
     parts: BTreeMap<usize, Vec<PlaceablePage>>,
+    /// The same by region: in which page each part lies.
+    parts_of_region: BTreeMap<RegionIx, Vec<(usize, PlaceablePage)>>,
 }
 
 /// A large page of an address space: its process and number.
@@ -164,7 +166,12 @@ impl PlaceablePages {
                 ..cut.page(block)
             };
             if let Some(others) = parts.get(&block) {
-                let others = others.iter().map(|other| cut.page(*other)).collect();
+                let others: Vec<PlaceablePage> =
+                    others.iter().map(|other| cut.page(*other)).collect();
+                for part in &others {
+                    let of_region = out.parts_of_region.entry(part.region).or_default();
+                    of_region.push((out.pages.len(), *part));
+                }
                 out.parts.insert(out.len(), others);
             }
             out.push_page(page, uses);
@@ -246,6 +253,27 @@ impl PlaceablePages {
             .pages
             .partition_point(|p| (p.region, p.range().start) < (region, bytes.end));
         from..to.max(from)
+    }
+
+    /// Positions of the pages that hold some of `bytes` of a region, and how much: those of the region, and
+    /// large pages that count for another region which lies in them, too.
+    pub fn held(
+        &self,
+        region: RegionIx,
+        bytes: Range<u64>,
+    ) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let own = self.page_range(region, bytes.clone());
+        let own = own.map(|at| (at, &self.pages[at]));
+        let parts = self.parts_of_region.get(&region).into_iter().flatten();
+        let parts = parts.map(|(at, part)| (*at, part));
+        let within = move |page: &PlaceablePage| {
+            let held = page.range();
+            held.end
+                .min(bytes.end)
+                .saturating_sub(held.start.max(bytes.start))
+        };
+        let all = own.chain(parts).map(move |(at, page)| (at, within(page)));
+        all.filter(|(_, held)| *held > 0)
     }
 }
 

@@ -113,6 +113,10 @@ fn regions_that_share_a_large_page_have_one_answer() {
     assert_eq!(parts, [(1, 0, 412)]);
     assert_eq!(pages.uses(2), [used(5, 0, 3), used(5, 1, 9)]);
     assert!([0, 1, 3, 4].iter().all(|p| pages.parts(*p).is_empty()));
+    // A structure in the second region's part is in that page as well.
+    let part = pages.parts(2)[0];
+    let held: Vec<_> = pages.held(part.region, part.range()).collect();
+    assert_eq!(held, [(2, part.bytes())]);
     let small = PlaceablePages::from_profile(&shared, PlacementPageSize::K4);
     assert!((0..small.len()).all(|p| small.parts(p).is_empty()));
 }
