@@ -8,6 +8,7 @@ mod auto;
 mod ends;
 mod look;
 mod machine;
+mod phases;
 mod placed;
 mod program;
 

@@ -8,7 +8,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::follow::proc_maps::MemoryMapping;
 use crate::run::guide::{ActivePhases, ExecImage, PageBind};
-use crate::run::page_moves::PageMoveQueue;
+use crate::run::page_moves::{PageMoveQueue, RefusedPages};
 use crate::run::progress::PhaseProgress;
 
 /// The phases that are still to come.
@@ -21,6 +21,8 @@ pub struct PhaseTicker<'a> {
     pub moves: HashMap<Tid, Vec<PageBind>>,
     /// Pages with memory that are yet to be moved, by process.
     pub pending: VecDeque<(Pid, PageMoveQueue)>,
+    /// Pages that could not be moved, to be tried again.
+    pub refused: RefusedPages,
     pub(super) looked: Instant,
 }
 
@@ -33,6 +35,7 @@ impl<'a> PhaseTicker<'a> {
             children: SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), flags).ok(),
             moves: HashMap::new(),
             pending: VecDeque::new(),
+            refused: RefusedPages::default(),
             looked: Instant::now(),
         }
     }
@@ -54,7 +57,7 @@ impl<'a> PhaseTicker<'a> {
     /// Whether nothing is left to look up for.
     pub fn are_over(&self) -> bool {
         let over = self.progress.as_ref().is_none_or(|p| p.is_over());
-        over && self.pending.is_empty()
+        over && self.pending.is_empty() && self.refused.is_empty()
     }
 
     /// How progress was followed.

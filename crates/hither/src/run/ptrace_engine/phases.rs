@@ -12,7 +12,7 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use super::PtraceEngine;
 use crate::run::guide::PageBind;
 use crate::run::outcome::PhaseOutcome;
-use crate::run::page_moves::{move_pages, PageMoveQueue};
+use crate::run::page_moves::{move_pages, still_wanted, PageMoveQueue};
 use crate::run::syscall_restart::{interruption_cost, restart_syscall};
 
 /// Between two looks at how far the program has come.
@@ -100,21 +100,45 @@ impl PtraceEngine<'_> {
         }
     }
 
-    /// Moves the next few pages.
+    /// Moves the next few pages, or tries some again.
     pub(super) fn migrate_batch(&mut self) {
         let Some((pid, moves)) = self.ticks.pending.front_mut() else {
-            return;
+            return self.retry_refused();
         };
+        let pid = *pid;
         let (pages, nodes) = moves.next_batch();
-        let moved = move_pages(*pid, &pages, &nodes);
+        let more = moves.has_more();
         // Otherwise the process is gone.
-        let more = moved.is_ok() && moves.has_more();
-        if let (Ok(moved), Some(phase)) = (moved, self.outcome.phases.last_mut()) {
-            phase.pages_moved += moved;
-        }
-        if !more {
+        let there = self.move_and_count(pid, (&pages, &nodes), 0);
+        if !(there && more) {
             self.ticks.pending.pop_front();
         }
+    }
+
+    /// Tries pages again that were refused, those that belong there still.
+    fn retry_refused(&mut self) {
+        let now = self.elapsed();
+        let Some(batch) = self.ticks.refused.take_due(now) else {
+            return;
+        };
+        let regions = self.guide.recognised_regions(batch.pid);
+        let binds = regions.iter().flat_map(|region| &region.binds);
+        let wanted = still_wanted(batch.pages, binds);
+        let (pages, nodes): (Vec<u64>, Vec<u32>) = wanted.into_iter().unzip();
+        self.move_and_count(batch.pid, (&pages, &nodes), batch.tries + 1);
+    }
+
+    /// Whether the process is there. `tries`: how often the pages have been tried again.
+    fn move_and_count(&mut self, pid: Pid, (pages, nodes): (&[u64], &[u32]), tries: u32) -> bool {
+        let now = self.elapsed();
+        let Ok(moved) = move_pages(pid, pages, nodes) else {
+            return false;
+        };
+        if let Some(phase) = self.outcome.phases.last_mut() {
+            phase.pages_moved += moved.there;
+        }
+        self.ticks.refused.add(pid, moved.refused, tries, now);
+        true
     }
 
     /// Has the policy of pages changed by one thread of a process, the one that minds an
