@@ -21,8 +21,8 @@ struct StudyRound {
     policies: usize,
     /// Seeds of the system's own placements: of two, nothing could be said of how they differ.
     seeds: u32,
-    /// How wide the interval is taken that must hold no loss, in intervals of 95 % confidence: who looks several
-    /// times is lucky sooner, and pieces of windows are not like whole ones.
+    /// How wide the interval is taken that must hold no loss, in intervals of 95 % confidence: three pieces of
+    /// windows may be alike by luck.
     width: f64,
 }
 
@@ -42,7 +42,7 @@ const ROUNDS: [StudyRound; 3] = [
         piece: 4_000_000,
         policies: 2,
         seeds: 4,
-        width: 1.5,
+        width: 1.0,
     },
     StudyRound {
         accesses: 180_000_000,
@@ -310,7 +310,7 @@ mod tests {
             });
             assert_eq!(played, expected);
             assert!(budgets.is_sorted_by(|a, b| a < b), "{budgets:?}");
-            assert!(widths.is_sorted_by(|a, b| a > b), "{widths:?}");
+            assert!(widths.is_sorted_by(|a, b| a >= b), "{widths:?}");
             assert_eq!(found.expect("a study").is_some(), !expected.is_empty());
         };
         let all = [

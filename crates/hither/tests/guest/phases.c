@@ -3,7 +3,7 @@
  *   near   0 with 1, 2 with 3
  *   far    0 with 2, 1 with 3, and a third of that with the others, so that heterogeneity (OPT eq. 2)
  *          is another one: pairs alone have the same whoever they are
- * A thread writes its block, a page, and its partners read it. When a stage is three quarters over, each thread
+ * A thread writes its block of eight pages, and its partners read it. When a stage is three quarters over, each thread
  * notes where it and its block are, and prints so at the end: `STAGE THREAD PU NODE`. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 4, WORDS = 512, STAGES = 64, NODE_OF_ADDRESS = 3 };
+enum { THREADS = 4, WORDS = 4096, STAGES = 64, NODE_OF_ADDRESS = 3 };
 
 static volatile long blocks[THREADS][WORDS] __attribute__((aligned(4096)));
 static long sums[THREADS];

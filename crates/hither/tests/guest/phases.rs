@@ -2,7 +2,7 @@
 //! says itself.
 use super::*;
 use crate::placement::{pages_of, placement, Machine, Phase};
-use hither_profile::{read_placement, Placement};
+use serde_json::{json, Value};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -50,16 +50,6 @@ fn shell(folder: &Path, line: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The n-th stage of a placement, the last where there are fewer: PU of each thread.
-fn units(placement: &Placement, stage: usize) -> Vec<u32> {
-    let of = |phase: &hither_profile::PlacedPhase| -> Vec<u32> {
-        phase.threads.iter().map(|place| place.os_index()).collect()
-    };
-    let mut stages: Vec<Vec<u32>> = placement.phases.iter().map(of).collect();
-    stages.dedup();
-    stages[stage.min(stages.len() - 1)].clone()
-}
-
 fn machine() -> Machine {
     Machine {
         units: 8,
@@ -68,9 +58,10 @@ fn machine() -> Machine {
     }
 }
 
-/// Stages of 0.3 s to 5 s that come back: threads and pages are where each of them wants them.
+/// Stages of 0.3 s to 5 s that come back: threads and pages are where each of them wants them, also where the
+/// program takes twice as long as when it was traced, as barriers tell the stage.
 #[test]
-fn stages_of_any_length_are_followed_by_time() {
+fn stages_of_any_length_are_followed() {
     let Some(guest) = guest_with_hither() else {
         return;
     };
@@ -81,95 +72,50 @@ fn stages_of_any_length_are_followed_by_time() {
     // Milliseconds; 50 of rest in each round.
     let lengths = [5000, 300, 1000, 300, 5000, 600];
     let start = |stage: usize| lengths[..stage].iter().sum::<u64>();
+    // The first comes back as the fifth, the second as the sixth.
+    let kind = |stage: usize| stage as u32 % 4;
     let phases: Vec<Phase> = (0..lengths.len())
         .map(|stage| Phase {
             start_ms: start(stage),
             threads: (0..THREADS as u32)
-                .map(|t| (t, (2 * t + 3 * stage as u32) % 8))
+                .map(|t| (t, (2 * t + 3 * kind(stage)) % 8))
                 .collect(),
-            pages: vec![(page, pages, stage as u32 % 4)],
+            pages: vec![(page, pages, kind(stage))],
         })
         .collect();
     let placement = placement(&line, bytes, THREADS as u32, &machine, &phases);
+    let mut placement: Value = serde_json::from_str(&placement).expect("JSON");
+    for stage in 0..lengths.len() {
+        // Two barriers of four threads in each round.
+        let barriers = start(stage) / 50 * 2 * THREADS as u64;
+        placement["phases"][stage]["sync"] = json!([barriers, 0, 0, 0]);
+    }
     let guest = guest
+        .own_clock()
         .file(&program)
-        .text("/p.place.json", &placement)
+        .text("/p.place.json", &placement.to_string())
         .timeout(Duration::from_secs(300));
     let stages: Vec<String> = lengths
         .iter()
         .map(|ms| format!("near:{}", ms / 50))
         .collect();
-    let found = texts(
-        &guest,
-        &[&format!(
-            "hither run -q -p /p.place.json --phases-by-time -- {line} 50 {}",
+    let run = |rest| {
+        format!(
+            "hither run -q -p /p.place.json -- {line} {rest} {}",
             stages.join(" ")
-        )],
-    );
-    let seen = seen(&found[0]);
-    assert_eq!(seen.len(), lengths.len(), "{found:?}");
-    for (stage, (phase, found)) in phases.iter().zip(&seen).enumerate() {
-        let wanted: Vec<(u32, u32)> = phase
-            .threads
-            .iter()
-            .map(|(_, cpu)| (*cpu, phase.pages[0].2))
-            .collect();
-        println!("stage {stage} of {} ms: {found:?}", lengths[stage]);
-        assert_eq!(
-            found[..],
-            wanted[..],
-            "stage {stage} of {} ms",
-            lengths[stage]
-        );
-    }
-}
-
-/// From the trace to the run, on a program that is as fast as when it was traced and on one that takes twice as
-/// long: barriers tell the stage, not seconds.
-#[test]
-fn barriers_tell_the_stage_of_a_slower_program() {
-    let Some(guest) = guest_with_hither() else {
-        return;
+        )
     };
-    let (folder, program) = built("phases");
-    let line = program.display().to_string();
-    let stages = "near:300 far:150 near:300";
-    shell(
-        folder.path(),
-        &format!("{HITHER} trace -q -o t -- {line} 10 {stages} > /dev/null"),
-    );
-    let guest = guest
-        .file(&program)
-        .file(folder.path().join("t.hither"))
-        .folder(folder.path())
-        .timeout(Duration::from_secs(400));
-    let run = |rest: u32| {
-        format!("hither run -q -p t.place.json --json /out/outcome -- {line} {rest} {stages} && cp t.place.json /out/placement")
-    };
-    let commands = [
-        "hither map t.hither --phases --policy locality -o t".to_owned(),
-        run(10),
-        run(20),
-    ];
-    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
-    let outputs = run_all(&guest, &commands);
-    for output in &outputs {
-        assert_eq!(output.status, 0, "{}{}", output.text(), output.errors());
-    }
-    for (rest, output) in [10, 20].into_iter().zip(&outputs[1..]) {
-        let file = folder.path().join("read.place.json");
-        std::fs::write(&file, &output.files["placement"]).expect("write");
-        let placement = read_placement(&file).expect("a placement");
-        let seen = seen(&output.text());
-        println!("rest {rest}: {seen:?}");
-        assert_eq!(seen.len(), 3);
-        for (stage, found) in seen.iter().enumerate() {
-            let cpus: Vec<u32> = found.iter().map(|(cpu, _)| *cpu).collect();
-            assert_eq!(cpus, units(&placement, stage), "rest {rest}, stage {stage}");
-            let local = found.iter().filter(|(cpu, node)| cpu / 2 == *node);
-            assert_eq!(local.count(), THREADS, "blocks of stage {stage}: {found:?}");
+    let runs = [50, 100].map(run);
+    let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+    for (run, found) in runs.iter().zip(texts(&guest, &runs)) {
+        let seen = seen(&found);
+        assert_eq!(seen.len(), lengths.len(), "{found}");
+        for (stage, (phase, found)) in phases.iter().zip(&seen).enumerate() {
+            let threads = phase.threads.iter();
+            let wanted: Vec<(u32, u32)> = threads.map(|t| (t.1, phase.pages[0].2)).collect();
+            println!("stage {stage} of {} ms: {found:?}", lengths[stage]);
+            assert_eq!(found[..], wanted[..], "{run}: stage {stage}");
         }
-        assert_ne!(units(&placement, 0), units(&placement, 1));
     }
 }
 
@@ -188,7 +134,10 @@ fn pages_that_a_child_shared_move_once_it_has_ended() {
         pages: vec![(page, pages, node)],
     };
     let placement = placement(&line, bytes, 1, &machine(), &[phase(0, 0), phase(1000, 2)]);
-    let guest = guest.file(&program).text("/p.place.json", &placement);
+    let guest = guest
+        .own_clock()
+        .file(&program)
+        .text("/p.place.json", &placement);
     let run = format!("hither run -q -p /p.place.json --phases-by-time -- {line}");
     let found = texts(&guest, &[&run]);
     assert_eq!(found[0], "64 0\n64 2\n");

@@ -401,7 +401,11 @@ fn kmaf_forgets_by_a_quarter_every_100_ms() {
         comm: profile.comm[..10].to_vec(),
         ..profile.clone()
     };
-    for profile in [short, Profile::default()] {
+    let silent = Profile {
+        comm: Vec::new(),
+        ..profile.clone()
+    };
+    for profile in [short, silent] {
         let stages = plan_threads_by_period(&profile, limits.thread_interval, pairs_together);
         assert_eq!(stages.unwrap().len(), 1);
     }
