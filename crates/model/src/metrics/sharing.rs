@@ -2,7 +2,7 @@
 //! where those were told apart.
 use super::communication::{communication_metrics, CommunicationMetrics, UpperTriangle};
 use super::evidence::{comes_again, doubt, Doubt, SharingEvidence};
-use super::phase_detection::{communication_phases, window_of_half_a_second, DIFF_MIN};
+use super::phase_detection::{communication_phases, window_of_half_a_second, DIFF_MIN, WINDOW};
 use super::stable_phases::stable_phases;
 use crate::units::nanos_to_seconds;
 use hither_profile::{CommMatrix, PairComm, Profile};
@@ -80,7 +80,7 @@ impl Sharing {
         let window = window_of_half_a_second(&profile.slices);
         let stable = stable_phases(profile, window, DIFF_MIN);
         let stable: Vec<_> = stable.into_iter().map(|phase| phase.slices).collect();
-        let ranges = communication_phases(&profile.slices, window, DIFF_MIN);
+        let ranges = communication_phases(&profile.slices, WINDOW, DIFF_MIN);
         let phases = phase_rows(profile, &working, &stable);
         let by_heterogeneity = match ranges == stable {
             true => of_phases(&phases),

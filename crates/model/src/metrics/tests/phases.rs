@@ -168,7 +168,13 @@ fn phases_are_stable_where_their_halves_are_alike() {
         let found = stable_phases(run, 20, 0.2);
         found.into_iter().map(|p| (p.slices, p.stable)).collect()
     };
-    let step = |at: usize| if at / 60 % 2 == 0 { 500.0 } else { 1000.0 };
+    let step = |at: usize| {
+        if (at / 60).is_multiple_of(2) {
+            500.0
+        } else {
+            1000.0
+        }
+    };
     let stable = run((0..120).map(|at| (step(at), [one, other][at / 60])));
     assert_eq!(found(&stable), [(0..60, true), (60..120, true)]);
     let chance = run((0..240).map(|at| (step(at), [one, other][at * at / 7 % 2])));
