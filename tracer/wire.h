@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 12u
+#define HI_VERSION 13u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -279,7 +279,15 @@ enum {
   HI_ALLOC_FREE,
   HI_ALLOC_MEMALIGN_OUT
 };
-enum { HI_LOST_CHILD_32BIT = 1, HI_LOST_THREADS, HI_LOST_PROCESSES, HI_LOST_MEMORY, HI_LOST_OBJECTS, HI_LOST_JVM };
+enum {
+  HI_LOST_CHILD_32BIT = 1,
+  HI_LOST_THREADS,
+  HI_LOST_PROCESSES,
+  HI_LOST_MEMORY,
+  HI_LOST_OBJECTS,
+  HI_LOST_JVM,
+  HI_LOST_RIGHTS
+};
 struct hi_event {
   uint32_t ready;
   uint8_t kind, more;

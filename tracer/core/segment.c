@@ -52,6 +52,14 @@ static bool fits(const struct hi_header *h) {
          h->cache_log2 >= HI_CACHE_LOG2_MIN && h->cache_log2 <= HI_CACHE_LOG2_MAX;
 }
 
+static void *reserve(uint64_t size) {
+  void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return NULL;
+  /* The page map is sparse: huge pages would take more memory than the target itself. */
+  madvise(at, size, MADV_NOHUGEPAGE);
+  return at;
+}
+
 /* Maps the segment at `path` and this process' page map. False if the run is over or memory
  * is short: the program then runs untraced. */
 bool hi_attach(const char *path) {
@@ -67,16 +75,38 @@ bool hi_attach(const char *path) {
   void *map = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0) : MAP_FAILED;
   close(fd);
   if (map == MAP_FAILED) return false;
-  void *pages = mmap(NULL, HI_MAP_PAGES * sizeof(uint32_t), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED) {
+  hi_run.pagemap = reserve(HI_MAP_PAGES * sizeof(uint32_t));
+  hi_run.substitute = hi_run.pagemap ? reserve(size) : NULL;
+  if (!hi_run.substitute) {
     munmap(map, size);
     return false;
   }
-  /* The page map is sparse: huge pages would take more memory than the target itself. */
-  madvise(pages, HI_MAP_PAGES * sizeof(uint32_t), MADV_NOHUGEPAGE);
-  hi_run.pagemap = pages;
+  hi_run.size = size;
   locate(map);
+  return true;
+}
+
+/* Moves private memory to where the segment is mapped, at once: threads of this process may be at work
+ * there, which then count what nobody reads. In the segment this process has ended. False if the kernel
+ * refuses: it may be out of memory for mappings. */
+bool hi_detach(void) {
+  struct hi_header *own = hi_run.substitute;
+  *own = *hi_run.header;
+  own->closed = 1;
+  own->active = 0;
+  own->record_open = 0;
+  /* A second mapping of the page with the record of this process, as it is shared memory. */
+  struct hi_process *p = &hi_run.processes[hi_run.process];
+  uint64_t within = (uint64_t)p % HI_PAGE_BYTES;
+  char *page = mremap((char *)p - within, 0, HI_PAGE_BYTES, MREMAP_MAYMOVE);
+  void *at = mremap(own, hi_run.size, hi_run.size, MREMAP_MAYMOVE | MREMAP_FIXED, hi_run.header);
+  if (at == MAP_FAILED) return false;
+  hi_run.process = 0;
+  if (page == MAP_FAILED) return true; /* the collector notices when the process is gone */
+  p = (struct hi_process *)(page + within);
+  p->end_ns = hi_now();
+  __atomic_store_n(&p->state, HI_PROCESS_EXITED, __ATOMIC_RELEASE);
+  munmap(page, HI_PAGE_BYTES);
   return true;
 }
 

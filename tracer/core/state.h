@@ -57,6 +57,8 @@ struct hi_run {
   uint64_t *site_words;
   struct hi_user_node *user_nodes;
   struct hi_line_use *user_counts; /* NULL without HI_FLAG_ORACLE */
+  void *substitute;                /* private memory of the segment's size, see hi_detach */
+  uint64_t size;
   uint32_t *pagemap;               /* page number -> page id; private to the process, wiped on fork */
   uint64_t stack_top, stack_limit; /* of the main stack, which grows down to the limit; 0: not known */
   uint32_t line_log2;
@@ -180,6 +182,7 @@ static inline void hi_give_bit(uint64_t *bitmap, uint32_t bit) {
 
 /* segment.c */
 bool hi_attach(const char *path);
+bool hi_detach(void);
 
 /* process.c */
 bool hi_process_start(int pid, int parent_pid, uint32_t parent, bool forked, const char *executable, uint64_t stack_top,

@@ -204,6 +204,7 @@ static void on_fork(void *dc) {
   struct thread_memory *m = (struct thread_memory *)host_local(dc);
   uint32_t index = m->local.child_index; /* reserved before the fork: indices follow its order */
   enter_thread(dc, m, hi_run.process ? index : 0, 0, stack_pointer_of(dc));
+  credentials_after_fork(dc);
 }
 
 /* The names of threads that another thread has named (pthread_setname_np) are only in /proc. */
@@ -219,11 +220,23 @@ static void read_names(void) {
   }
 }
 
-static void on_process_exit(void) {
-  if (!hi_run.process) return;
-  hi_record_end(host_local(dr_get_current_drcontext()));
+static void close_process(void *dc) {
+  hi_record_end(host_local(dc));
   read_names();
   hi_threads_close(NULL);
+}
+
+/* The process runs on untraced. */
+void host_leave_run(void *dc) {
+  hi_switch(host_local(dc));
+  hi_flush(host_local(dc)); /* in the slice in which others find what they share with it */
+  close_process(dc);
+  if (!sample_detach() || !hi_detach()) dr_abort();
+}
+
+static void on_process_exit(void) {
+  if (!hi_run.process) return;
+  close_process(dr_get_current_drcontext());
   hi_process_end(HI_PROCESS_EXITED);
   hi_emit(NULL, HI_EV_EXIT, 0, NULL, 0, NULL);
 }
@@ -276,6 +289,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   exec_init();
   modules_init();
   regions_init();
+  credentials_init(argv[1]);
   if (recording()) waits_init();
   drmgr_register_thread_exit_event(on_thread_exit);
   dr_register_fork_init_event(on_fork);

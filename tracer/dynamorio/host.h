@@ -39,6 +39,8 @@ opnd_t host_slot(void *dc, int slot);
 /* The calling thread. Never NULL: a thread beyond the limits has the state of an untraced one. */
 struct hi_local *host_local(void *dc);
 
+void host_leave_run(void *dc);
+
 /* Makes room for an element n in an array allocated by dr_thread_alloc; returns the array. */
 void *host_grow(void *dc, void *array, int n, int *capacity, size_t element);
 
@@ -111,6 +113,7 @@ bool insert_expand(void *dc, instrlist_t *bb);
 
 /* sample.c: slice sampling (--sample): two copies of each block, one of which has probes */
 void sample_init(const char *path);
+bool sample_detach(void);
 
 /* plan.c: the sites of a recorded block, and its description */
 #define NO_SITE (-1)
@@ -173,6 +176,7 @@ void descriptors_init(void);
 
 /* signals.c: signals that the program ignores stay ignored across execve */
 void signals_init(void);
+void signals_exec_failed(void *dc);
 
 /* seccomp.c: the program's filters; whether the system call in progress is skipped. The callbacks
  * before it are called all the same, and must then do nothing, as no callback comes after it. */
@@ -184,6 +188,11 @@ void exec_init(void);
 
 void exec_before(void *dc, int number);
 void exec_after(void *dc, int number);
+
+/* credentials.c: leaves the run when the process gives up rights */
+void credentials_init(const char *segment_path);
+void credentials_after_fork(void *dc);
+int64_t credentials_exec(void *dc, int number, const uint64_t *a);
 
 /* jvm.c: leaves a Java virtual machine that a traced program executes to itself */
 void jvm_leave(void);

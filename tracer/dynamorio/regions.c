@@ -141,10 +141,19 @@ static const struct hi_local *leaving(const struct hi_local *t) {
   return hi_run.processes[hi_run.process].pid == getpid() ? NULL : t;
 }
 
+/* There is no callback after a call that is skipped, as its result is known. */
+static bool untraced_exec_failed(void *dc, const struct hi_local *t, int64_t error) {
+  signals_exec_failed(dc);
+  hi_threads_reopen(leaving(t));
+  dr_syscall_set_result(dc, (reg_t)error);
+  return false;
+}
+
 static bool before_syscall(void *dc, int number) {
   if (seccomp_refused(dc)) return true;
   struct hi_local *t = host_local(dc);
   uint64_t *a = drmgr_get_tls_field(dc, args_slot);
+  int64_t error;
   for (int i = 0; i < ARGS; i++) a[i] = dr_syscall_get_param(dc, i);
   switch (number) {
   case SYS_munmap: unmapped(t, a[0], a[1]); break;
@@ -162,6 +171,7 @@ static bool before_syscall(void *dc, int number) {
     hi_flush(t); /* if the call succeeds it does not return */
     hi_record_encode(t);
     hi_threads_close(leaving(t));
+    if ((error = credentials_exec(dc, number, a))) return untraced_exec_failed(dc, t, error);
     exec_before(dc, number);
     break;
   default: break;

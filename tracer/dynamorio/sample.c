@@ -57,6 +57,13 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   return flags;
 }
 
+/* No slice is traced any more. False if the kernel refuses. */
+bool sample_detach(void) {
+  if (!(hi_run.header->flags & HI_FLAG_SAMPLE)) return true;
+  int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  return mmap(header_page, sizeof header_page, PROT_READ, kind, -1, 0) != MAP_FAILED;
+}
+
 /* `path`: of the segment. */
 void sample_init(const char *path) {
   int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);

@@ -109,10 +109,12 @@ static bool before_syscall(void *dc, int number) {
   return true;
 }
 
+void signals_exec_failed(void *dc) { handle_in_kernel(drmgr_get_tls_field(dc, slot)); }
+
 static void after_syscall(void *dc, int number) {
   struct signals *s = drmgr_get_tls_field(dc, slot);
   if (number == SYS_rt_sigaction && dr_syscall_get_result(dc) == 0) change(s);
-  if (number == SYS_execve || number == SYS_execveat) handle_in_kernel(s); /* it has failed */
+  if (number == SYS_execve || number == SYS_execveat) signals_exec_failed(dc);
 }
 
 static void on_thread_init(void *dc) {

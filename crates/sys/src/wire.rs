@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -113,6 +113,7 @@ pub const LOST_PROCESSES: u64 = 3;
 pub const LOST_MEMORY: u64 = 4;
 pub const LOST_OBJECTS: u64 = 5;
 pub const LOST_JVM: u64 = 6;
+pub const LOST_RIGHTS: u64 = 7;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@ mod outputs;
 mod printed;
 mod privacy;
 mod ranks;
+mod rights;
 mod segment;
 
 use std::fs;

@@ -49,6 +49,10 @@ pub fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost)
         told(wire::LOST_JVM),
         "A Java virtual machine that the program started was not traced.".into(),
     );
+    say(
+        told(wire::LOST_RIGHTS),
+        "A process gave up rights, as by becoming another user, and was not traced from then on, nor what it executed: start hither itself as that user (runuser -u USER -- hither trace ...).".into(),
+    );
     say(lost.pages > 0 || lost.blocks > 0 || told(wire::LOST_MEMORY), format!(
         "Accesses to some pages were not counted: {} pages and {} page-count blocks past the tracer's limits.", lost.pages, lost.blocks));
     say(
