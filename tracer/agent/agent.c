@@ -74,37 +74,10 @@ static long step(struct agent *a, u32 step, long result) {
 
 static int lends(const struct agent *a) { return a->begin.purpose == HI_AGENT_LENDS; }
 
-/* Where the program's user may not call userfaultfd(2), hither opens /dev/userfaultfd and sends
- * the descriptor through a socket. Until then the socket has the number HI_AGENT_FAULTS, which the
- * userfaultfd gets later. */
-static int ask_for_device(struct agent *a) {
-  int pair[2];
-  step(a, STEP_USERFAULTFD, call6(__NR_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, (u64)pair, 0, 0));
-  __atomic_store_n(&a->begin.asks, HI_AGENT_ASKS_DEVICE, __ATOMIC_RELEASE);
-  const struct __kernel_timespec patience = {1, 0};
-  step(a, STEP_USERFAULTFD,
-       call6(__NR_setsockopt, (u64)pair[1], SOL_SOCKET, SO_RCVTIMEO, (u64)&patience, sizeof patience, 0));
-  char byte;
-  struct iovec data = {&byte, 1};
-  struct descriptor_message control = {.descriptor = -1};
-  struct user_msghdr message = {
-      .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-  step(a, STEP_USERFAULTFD, call3(__NR_recvmsg, (u64)pair[1], (u64)&message, MSG_CMSG_CLOEXEC));
-  call3(__NR_close, (u64)pair[0], 0, 0);
-  call3(__NR_close, (u64)pair[1], 0, 0);
-  if (message.msg_controllen < DESCRIPTOR_MESSAGE_LEN) step(a, STEP_USERFAULTFD, -EPERM);
-  return control.descriptor;
-}
-
+/* With the rights of the program, to which it belongs as much as to us: hither lends it none. One that
+ * handles only faults in user mode needs no privilege. */
 static long userfaultfd(struct agent *a, u64 flags) {
-  /* A userfaultfd that handles only faults in user mode needs no privilege. */
-  const u64 mode = lends(a) ? UFFD_USER_MODE_ONLY : 0;
-  long got = call3(__NR_userfaultfd, flags | mode, 0, 0);
-  if (got != -EPERM || lends(a)) return got;
-  int device = ask_for_device(a);
-  got = call3(__NR_ioctl, (u64)device, USERFAULTFD_IOC_NEW, flags);
-  call3(__NR_close, (u64)device, 0, 0);
-  return got;
+  return call3(__NR_userfaultfd, flags | (lends(a) ? UFFD_USER_MODE_ONLY : 0), 0, 0);
 }
 
 /* Gives the agent a descriptor table of its own, without the program's descriptors. */
@@ -122,20 +95,7 @@ static void own_descriptors(struct agent *a) {
 
 static void enable(struct agent *a, u64 features) {
   struct uffdio_api api = {.api = UFFD_API, .features = features};
-  long got = call3(__NR_ioctl, (u64)a->faults, UFFDIO_API, (u64)&api);
-  if (got != -EPERM || lends(a)) {
-    step(a, STEP_FEATURES, got);
-    return;
-  }
-  /* UFFD_FEATURE_EVENT_FORK needs CAP_SYS_PTRACE: hither makes the call. */
-  a->begin.step = STEP_FEATURES;
-  __atomic_store_n(&a->begin.asks, HI_AGENT_ASKS_FEATURES, __ATOMIC_RELEASE);
-  const u64 began = clock_ns(CLOCK_MONOTONIC);
-  while (__atomic_load_n(&a->begin.granted, __ATOMIC_ACQUIRE) != HI_AGENT_ASKS_FEATURES) {
-    if (clock_ns(CLOCK_MONOTONIC) - began > PATIENCE) step(a, STEP_FEATURES, got);
-    struct __kernel_timespec soon = {0, SOON};
-    call6(__NR_ppoll, 0, 0, (u64)&soon, 0, SIGSET_BYTES, 0);
-  }
+  step(a, STEP_FEATURES, call3(__NR_ioctl, (u64)a->faults, UFFDIO_API, (u64)&api));
 }
 
 static void own_stash(struct agent *a) {

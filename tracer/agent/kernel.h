@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stddef.h>
 #include <asm/poll.h>
-#include <asm/socket.h>
 #include <asm/unistd.h>
 #include <linux/close_range.h>
 #include <linux/errno.h>
@@ -17,7 +16,6 @@
 #include <linux/prctl.h>
 #include <linux/time.h>
 #include <linux/time_types.h>
-#include <linux/uio.h>
 #include <linux/userfaultfd.h>
 #include "orders.h"
 
@@ -64,9 +62,6 @@ struct uffdio_move {
 #ifndef UFFD_USER_MODE_ONLY /* Linux 5.11 */
 #define UFFD_USER_MODE_ONLY 1
 #endif
-#ifndef USERFAULTFD_IOC_NEW /* Linux 6.1: of /dev/userfaultfd */
-#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
-#endif
 #ifndef PROCMAP_QUERY /* Linux 6.11: asks /proc/self/maps for one mapping */
 struct procmap_query {
   u64 size, query_flags, query_addr;
@@ -79,25 +74,6 @@ _Static_assert(sizeof(struct procmap_query) == 104, "layout");
 
 /* --- what no header that can be included here has, under the kernel's names */
 
-enum { AF_UNIX = 1, SOCK_STREAM = 1, SOCK_CLOEXEC = O_CLOEXEC, MSG_CMSG_CLOEXEC = 0x40000000 };
 enum { SIGSET_BYTES = 8 }; /* sizeof(sigset_t) in the kernel */
-
-struct user_msghdr {
-  void *msg_name;
-  int msg_namelen;
-  struct iovec *msg_iov;
-  u64 msg_iovlen;
-  void *msg_control;
-  u64 msg_controllen;
-  unsigned int msg_flags;
-};
-
-/* A control message with one descriptor (SCM_RIGHTS). */
-struct descriptor_message {
-  u64 cmsg_len;
-  int cmsg_level, cmsg_type;
-  int descriptor, pad;
-};
-enum { DESCRIPTOR_MESSAGE_LEN = offsetof(struct descriptor_message, pad) };
 
 #endif

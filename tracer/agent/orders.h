@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define HI_AGENT_MAGIC 0x544e474148ull /* "HAGNT" */
-#define HI_AGENT_VERSION 2u
+#define HI_AGENT_VERSION 3u
 
 /* Descriptors in the agent's own table: the ends that hither opens, and the userfaultfd. */
 #define HI_AGENT_ORDERS 1
@@ -37,12 +37,6 @@
  * and exits when hither has it. */
 #define HI_AGENT_LENDS 1u
 
-/* struct hi_agent_begin.asks */
-/* HI_AGENT_FAULTS is a socket, through which hither is to send a descriptor of /dev/userfaultfd. */
-#define HI_AGENT_ASKS_DEVICE 1u
-/* HI_AGENT_FAULTS is the userfaultfd, on which hither is to call UFFDIO_API. */
-#define HI_AGENT_ASKS_FEATURES 2u
-
 /* The state of the agent's start, which hither polls: it can open the pipes only when `ready`. */
 struct hi_agent_begin {
   uint32_t step;  /* where `error` occurred */
@@ -50,8 +44,6 @@ struct hi_agent_begin {
   uint32_t ready; /* the pipes can be opened */
   uint32_t tid;
   uint32_t purpose; /* HI_AGENT_MOVES or _LENDS, written by hither before the start */
-  uint32_t asks;    /* HI_AGENT_ASKS_*: what the program's user has no permission for */
-  uint32_t granted; /* written by hither: the last request that it has granted */
   uint32_t pad;
 };
 
@@ -95,10 +87,8 @@ struct hi_report {
 };
 
 #ifdef __STDC_VERSION__
-_Static_assert(sizeof(struct hi_agent_begin) == 32, "layout");
+_Static_assert(sizeof(struct hi_agent_begin) == 24, "layout");
 _Static_assert(offsetof(struct hi_agent_begin, purpose) == 16, "layout");
-_Static_assert(offsetof(struct hi_agent_begin, asks) == 20, "layout");
-_Static_assert(offsetof(struct hi_agent_begin, granted) == 24, "layout");
 _Static_assert(sizeof(struct hi_order) == 32, "layout");
 _Static_assert(sizeof(struct hi_report) == 72, "layout");
 #endif

@@ -124,10 +124,9 @@ pub const AGENT_UFFD_FEATURES: u64 = (UFFD_FEATURE_MOVE
 /// Whether we can have a userfaultfd with these features, by the system call or the device.
 ///
 /// # Errors
-/// As [`userfaultfd::enable_features`], or EPERM where neither way is open to us.
+/// As [`userfaultfd::enable_features`], or EPERM.
 pub fn can_enable_uffd_features(features: u64) -> io::Result<()> {
-    let faults = userfaultfd::create(false)
-        .or_else(|error| userfaultfd::create_by_device().map_err(|_| error))?;
+    let faults = userfaultfd::create(false)?;
     userfaultfd::enable_features(faults.as_fd(), features).map(drop)
 }
 

@@ -11,8 +11,6 @@ use linux_raw_sys::general::{
 use linux_raw_sys::ioctl::{UFFDIO_API, UFFDIO_REGISTER, UFFDIO_WRITEPROTECT};
 
 const UFFDIO_WRITEPROTECT_MODE_WP: u64 = 1;
-/// _IO(0xAA, 0)
-const USERFAULTFD_IOC_NEW: libc::c_ulong = 0xAA00;
 
 /// Makes a userfaultfd by the system call.
 ///
@@ -27,18 +25,6 @@ pub fn create(user_mode_only: bool) -> io::Result<OwnedFd> {
     // SAFETY: userfaultfd takes one integer and touches no memory of ours.
     let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | mode as i32) };
     new_descriptor(fd)
-}
-
-/// Makes a userfaultfd by way of /dev/userfaultfd.
-///
-/// # Errors
-/// When the device is missing or may not be used.
-pub fn create_by_device() -> io::Result<OwnedFd> {
-    let mut device = std::fs::File::options();
-    let device = device.read(true).write(true).open("/dev/userfaultfd")?;
-    // SAFETY: this request takes flags as an integer, no pointer.
-    let fd = unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
-    new_descriptor(fd.into())
 }
 
 fn new_descriptor(fd: libc::c_long) -> io::Result<OwnedFd> {

@@ -121,11 +121,40 @@ fn programs_in_namespaces_of_their_own() {
     check("", "--sampler move", &program, "samplers: move");
 }
 
-/// A userfaultfd is made with the rights of the program, which may have less than hither.
+/// What hither may be told of a program the program itself may be told: it is not lent hither's rights.
 #[test]
 fn programs_of_other_users() {
     let program = format!("{NOBODY} ./calm");
-    check("", "--sampler move", &program, "samplers: move");
+    check("", "", &program, "sees who writes, not who reads");
+}
+
+/// Nothing is put into them that could watch more than page faults of the program itself.
+#[test]
+fn programs_of_other_users_are_not_lent_the_kernels_faults() {
+    let hither = format!("{HITHER} auto --sampler move");
+    let Some(place) = place(&hither, "") else {
+        return;
+    };
+    let line = format!("{hither} {MORE} -- {NOBODY} ./calm 4 private");
+    let followed = Followed::start(&place, &line, "calm");
+    let began = std::time::Instant::now();
+    while began.elapsed().as_secs() < 2 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", followed.program)).expect("tasks");
+        for task in tasks.flatten() {
+            let files = fs::read_dir(task.path().join("fd"))
+                .into_iter()
+                .flatten()
+                .flatten();
+            let links = files.flat_map(|file| fs::read_link(file.path()));
+            for link in links {
+                assert!(!link.to_string_lossy().contains("userfaultfd"), "{link:?}");
+            }
+        }
+    }
+    assert_eq!(followed.caused(), 0);
+    let message = followed.end();
+    let said = "may not watch page faults of the kernel";
+    assert!(message.contains(said), "{message}");
 }
 
 /// Whoever may do nothing else may still see who writes to the memory of their own programs.
@@ -184,7 +213,7 @@ fn a_program_that_gives_up_its_rights() {
         println!("skipped: needs root, for others have no rights to give up");
         return;
     }
-    let hither = format!("{HITHER} auto --sampler move");
+    let hither = format!("{HITHER} auto");
     let Some(place) = place(&hither, "") else {
         return;
     };

@@ -92,21 +92,23 @@ pub struct SamplerChoice {
     pub allow_sysctl: bool,
 }
 
-/// Makes a sampler that is to reach this memory, or says why it does not work here.
+/// Makes a sampler that is to reach this memory, of processes that `move` leaves alone too where
+/// that is said, or says why it does not work here.
 type MakeSampler =
-    fn(Option<&SysctlOverrides>, &[MemoryKind]) -> Result<Box<dyn FaultSampler>, String>;
+    fn(Option<&SysctlOverrides>, &[MemoryKind], bool) -> Result<Box<dyn FaultSampler>, String>;
 
 /// All of them, safest first, as `--sampler` takes them.
 pub const SAMPLERS: &[(&str, MakeSampler)] = &[
-    ("numa-balancing", |knobs, _| {
+    ("numa-balancing", |knobs, _, _| {
         Ok(Box::new(numa_balancing::NumaBalancingSampler::new(knobs)?))
     }),
-    ("move", |_, _| Ok(Box::new(move_host::MoveSampler::new()?))),
-    ("pageout", |_, _| {
+    ("move", |_, _, _| Ok(Box::new(move_host::MoveSampler::new()?))),
+    ("pageout", |_, _, _| {
         Ok(Box::new(pageout::PageoutSampler::new()?))
     }),
-    ("write-protect", |_, kinds| {
-        Ok(Box::new(write_protect::WriteProtectSampler::new(kinds)?))
+    ("write-protect", |_, kinds, beside_move| {
+        let sampler = write_protect::WriteProtectSampler::new(kinds, beside_move)?;
+        Ok(Box::new(sampler))
     }),
 ];
 
@@ -126,11 +128,14 @@ pub fn choose_samplers(
         let reached = |kind: &MemoryKind| works.iter().any(|s| s.covers().contains(kind));
         let mut unreached = [MemoryKind::Private, MemoryKind::Shared].to_vec();
         unreached.retain(|kind| !reached(kind));
-        if unreached.is_empty() {
-            break;
+        // Others' programs have fewer rights than `move` takes.
+        let beside_move = name == "write-protect" && works.iter().any(|s| s.name() == "move");
+        if unreached.is_empty() && !beside_move {
+            continue;
         }
-        match make(knobs, &unreached) {
-            Ok(sampler) if choice.only.is_none() && adds_nothing(&*sampler, &works) => {}
+        match make(knobs, &unreached, beside_move) {
+            Ok(sampler)
+                if choice.only.is_none() && !beside_move && adds_nothing(&*sampler, &works) => {}
             Ok(sampler) => works.push(sampler),
             Err(reason) => reasons.push(format!("{name}: {reason}")),
         }

@@ -128,6 +128,11 @@ pub struct MoveHost {
 fn is_fit(pid: Pid) -> Result<(), AgentRefusal> {
     agent_fitness::is_undisturbed(pid)?;
     let unfit = |why: &str| Err(AgentRefusal::Now(why.to_owned()));
+    if !agent_fitness::may_watch_the_kernel(pid) {
+        return unfit(
+            "its user may not watch page faults of the kernel, and is not lent that right; --sampler write-protect can sample it",
+        );
+    }
     // A core file is to hold all of memory; the kernel waits for no page when it writes one.
     if agent_fitness::leaves_core(pid) {
         return unfit(

@@ -37,13 +37,15 @@ pub struct WriteProtectSampler {
 }
 
 impl WriteProtectSampler {
-    /// For memory of these kinds.
-    pub fn new(kinds: &[MemoryKind]) -> Result<WriteProtectSampler, String> {
+    /// For memory of these kinds; private memory of processes only that may not be entered by `move`, if
+    /// that is used as well.
+    pub fn new(kinds: &[MemoryKind], beside_move: bool) -> Result<WriteProtectSampler, String> {
         is_possible()?;
         let has = |kind| kinds.contains(&kind);
         let aim = ProtectCoverage {
-            private: has(MemoryKind::Private),
+            private: has(MemoryKind::Private) || beside_move,
             shared: has(MemoryKind::Shared),
+            beside_move,
         };
         Ok(WriteProtectSampler {
             processes: AgentHosts::new(aim),
@@ -77,6 +79,15 @@ fn is_possible() -> Result<(), String> {
 struct ProtectCoverage {
     private: bool,
     shared: bool,
+    /// Not the private memory of processes that the sampler `move` enters.
+    beside_move: bool,
+}
+
+impl ProtectCoverage {
+    fn private_of(self, pid: Pid) -> bool {
+        let moves = || self.beside_move && agent_fitness::may_watch_the_kernel(pid);
+        self.private && procfs::thread_ids(pid).len() > 1 && !moves()
+    }
 }
 
 /// A process whose pages can be protected.
@@ -100,8 +111,7 @@ impl AgentHost for WriteProtectHost {
 
     fn is_worth_it(pid: Pid, aim: ProtectCoverage, view: &SamplerContext) -> bool {
         let shared = |m| view.address_spaces.is_shared(m);
-        aim.private && procfs::thread_ids(pid).len() > 1
-            || aim.shared && view.address_spaces.mappings(pid).iter().any(shared)
+        aim.private_of(pid) || aim.shared && view.address_spaces.mappings(pid).iter().any(shared)
     }
 
     fn is_fit(pid: Pid) -> Result<(), AgentRefusal> {
@@ -128,7 +138,7 @@ impl AgentHost for WriteProtectHost {
         let began = Instant::now();
         let all = movable_regions::read(self.pid);
         self.huge = movable_regions::huge_page_bytes(&all);
-        let private = self.aim.private && procfs::thread_ids(self.pid).len() > 1;
+        let private = self.aim.private_of(self.pid);
         let fit = all
             .iter()
             .filter(|m| m.is_protectable(private, self.aim.shared));

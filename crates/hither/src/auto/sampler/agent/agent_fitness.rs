@@ -5,6 +5,9 @@ use super::movable_regions;
 use crate::auto::affinity_proxy::is_unfiltered;
 use hither_sys::{Pid, Tid};
 
+/// A bit of a set of capabilities.
+const CAP_SYS_PTRACE: u32 = 19;
+
 /// Why a process may have none.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AgentRefusal {
@@ -40,6 +43,18 @@ pub fn is_undisturbed(pid: Pid) -> Result<(), AgentRefusal> {
         return unfit("devices reach into its memory");
     }
     Ok(())
+}
+
+/// Whether the process itself may have told what `move` needs to be told of: faults in system calls, and forks. Where it
+/// may not, hither lends it no userfaultfd that tells: the program could use it for what its user
+/// may not do, as all that a thread in it has is the program's.
+pub fn may_watch_the_kernel(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let effective = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    let users = |of: &str| fs::read_link(format!("/proc/{of}/ns/user")).ok();
+    effective.is_some_and(|set| set >> CAP_SYS_PTRACE & 1 == 1)
+        && users("self").is_some_and(|own| users(&pid.to_string()) == Some(own))
 }
 
 /// What a thread may do, as the kernel says it.

@@ -5,8 +5,10 @@
 //! thread goes on at the wrong place, and hither may be killed at any time.
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{self, IoSlice, PipeReader, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::AsFd;
+#[cfg(not(test))]
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,7 +20,6 @@ use hither_sys::{inject as sys, launch, ptrace};
 use nix::libc;
 #[cfg(not(test))]
 use nix::sys::signal::SigSet;
-use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
 use nix::sys::wait::waitpid;
 
 use super::agent_fitness::AgentRefusal;
@@ -152,10 +153,10 @@ struct AgentSetup {
 impl AgentSetup {
     /// Waits for the agent to have its pipes.
     fn wait(&self) -> io::Result<Tid> {
-        let (began, mut granted) = (Instant::now(), 0);
+        let began = Instant::now();
         while began.elapsed() < 4 * PATIENCE {
-            // struct hi_agent_begin: step, error, ready, tid, purpose, asks
-            let mut begin = [0; 24];
+            // struct hi_agent_begin: step, error, ready
+            let mut begin = [0; 12];
             self.memory.read_exact_at(&mut begin, self.data)?;
             let word = |at: usize| {
                 let bytes = begin[4 * at..4 * at + 4].try_into().unwrap_or_default();
@@ -163,15 +164,6 @@ impl AgentSetup {
             };
             match (word(1), word(2)) {
                 (0, 1) => return Ok(self.tid),
-                (0, _) if word(5) != granted => {
-                    granted = word(5);
-                    grant(self.tid, granted).map_err(|error| {
-                        let why = "userfaultfd is not allowed to the user that it runs as, nor can hither see to it";
-                        io::Error::other(format!("{why} ({error})"))
-                    })?;
-                    let at = self.data + protocol::GRANTED;
-                    self.memory.write_all_at(&granted.to_le_bytes(), at)?;
-                }
                 (0, _) => std::thread::sleep(4 * PAUSE),
                 (error, _) => {
                     let error = io::Error::from_raw_os_error(error);
@@ -186,22 +178,6 @@ impl AgentSetup {
         }
         Err(io::Error::other("it did not begin in time"))
     }
-}
-
-/// Does for the agent what its program may not and we may.
-fn grant(agent: Tid, what: i32) -> io::Result<()> {
-    let theirs = sys::copy_descriptor(agent, protocol::FAULTS)?;
-    if what != protocol::ASKS_DEVICE {
-        return hither_sys::userfaultfd::enable_features(theirs.as_fd(), protocol::FEATURES)
-            .map(drop);
-    }
-    let mut device = File::options();
-    let device = device.read(true).write(true).open("/dev/userfaultfd")?;
-    let (byte, fds) = ([IoSlice::new(&[0])], [device.as_raw_fd()]);
-    let message = [ControlMessage::ScmRights(&fds)];
-    let flags = MsgFlags::MSG_NOSIGNAL;
-    sendmsg::<()>(theirs.as_raw_fd(), &byte, &message, flags, None)?;
-    Ok(())
 }
 
 /// Does it through one thread.

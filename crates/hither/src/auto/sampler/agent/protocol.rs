@@ -11,7 +11,7 @@ pub enum AgentPurpose {
 }
 
 pub const MAGIC: u64 = 0x0054_4e47_4148;
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 /// Descriptors of the agent.
 pub const ORDERS: i32 = 1;
 pub const REPORTS: i32 = 2;
@@ -25,9 +25,6 @@ pub const STACK: u64 = 1 << 15;
 
 /// Offset in the agent's data of its purpose.
 pub const PURPOSE: u64 = 16;
-/// Offset of what was granted to it.
-pub const GRANTED: u64 = 24;
-pub const ASKS_DEVICE: i32 = 1;
 /// Of its userfaultfd.
 pub const FEATURES: u64 = hither_sys::inject::AGENT_UFFD_FEATURES;
 const MOVES: u32 = 0;
@@ -199,10 +196,6 @@ mod tests {
         check("HI_AGENT_DATA", DATA);
         check("HI_AGENT_STACK", STACK);
         check("HI_AGENT_MOVES", u64::from(MOVES));
-        check(
-            "HI_AGENT_ASKS_DEVICE",
-            u64::from(ASKS_DEVICE.unsigned_abs()),
-        );
         check("HI_AGENT_FEATURES", FEATURES);
         check("HI_AGENT_LENDS", u64::from(LENDS));
         check("HI_ORDER_GO", u64::from(GO));

@@ -167,7 +167,7 @@ fn all_at_once() {
 #[test]
 fn all_at_once_with_pages_protected() {
     let kinds = [MemoryKind::Private, MemoryKind::Shared];
-    match (WriteProtectSampler::new(&kinds), folder()) {
+    match (WriteProtectSampler::new(&kinds, false), folder()) {
         (Ok(mut sampler), Some(folder)) => {
             check_with(&mut sampler, folder.path(), "aarrpfkxmvdlhtsr", 500);
         }
