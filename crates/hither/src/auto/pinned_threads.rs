@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use hither_sys::affinity::CpuMask;
 use serde::{Deserialize, Serialize};
 
+use crate::follow::pinning;
 use crate::follow::procfs::{self, StartTime};
 use hither_sys::{Pid, Tid};
 
@@ -162,8 +163,10 @@ fn restore_process(pid: Pid, born: StartTime, entries: &HashMap<Tid, PinHistory>
         };
         let natural = giver.map(|giver| giver.last.original_mask());
         let same = procfs::start_time(pid, pid) == Some(born);
-        if let Some(natural) = natural.filter(|natural| *natural != mask && same) {
-            freed += usize::from(natural.set_affinity(tid).is_ok());
+        let natural = natural.filter(|natural| *natural != mask && same);
+        if let Some((natural, thread)) = natural.zip(thread) {
+            let done = pinning::set_affinity_of((pid, tid), thread, &natural);
+            freed += usize::from(done.is_ok_and(|done| done));
         }
     }
     freed

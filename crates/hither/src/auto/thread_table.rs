@@ -12,6 +12,7 @@ use nix::time::{clock_gettime, ClockId};
 
 use super::analysis::SharerId;
 use super::pinned_threads::PinnedThread;
+use crate::follow::pinning;
 use crate::follow::procfs::{self, StartTime};
 use hither_sys::{Cpu, Pid, Tid};
 
@@ -311,15 +312,16 @@ impl ThreadTable {
         let Some(pinned) = pinned.filter(|p| thread.is_of(Some(p.thread))) else {
             return Ok(false);
         };
+        let born = pinned.thread;
         if !tell(pinned) {
             return Ok(false);
         }
-        match CpuMask::single(cpu.0).set_affinity(tid) {
-            Ok(()) => thread.before = thread.assigned_cpu.replace(cpu),
-            Err(e) if e.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
-            Err(e) => return Err(e),
+        let mask = CpuMask::single(cpu.0);
+        let done = pinning::set_affinity_of((thread.pid, tid), born, &mask)?;
+        if done {
+            thread.before = thread.assigned_cpu.replace(cpu);
         }
-        Ok(true)
+        Ok(done)
     }
 
     /// A process runs another program now: one of its threads is left, with the id of the

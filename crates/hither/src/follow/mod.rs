@@ -4,6 +4,7 @@ pub mod affinity_reply;
 pub mod cpu_time;
 pub mod job_control;
 pub mod launch;
+pub mod pinning;
 pub mod proc_maps;
 pub mod procfs;
 pub mod remote_syscall;

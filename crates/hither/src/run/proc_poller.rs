@@ -17,6 +17,7 @@ use super::request::RunRequest;
 use crate::follow::cpu_time::{own_time, to_nanos};
 use crate::follow::job_control::{self, BlockedSignals, WaitEvent};
 use crate::follow::launch;
+use crate::follow::pinning;
 use crate::follow::procfs::{self, ThreadStatus};
 use anyhow::{Context, Result};
 use hither_profile::Nanos;
@@ -321,7 +322,9 @@ impl ProcPoller {
             let asked = thread.asked.map(|cpu| CpuMask::single(cpu.0));
             let mask = asked.as_ref().unwrap_or(&self.allowed);
             // It may have ended, or belong to another user now.
-            if mask.set_affinity(thread.tid).is_ok() {
+            let born = procfs::start_time(thread.pid, thread.tid);
+            let set = |born| pinning::set_affinity_of((thread.pid, thread.tid), born, mask);
+            if born.is_some_and(|born| set(born).is_ok_and(|done| done)) {
                 self.known_masks.insert(mask.to_string());
             }
             self.given[place] = Some(mask.to_string());
