@@ -18,6 +18,15 @@ reg_id_t host_segment;
 uint host_slots;
 static int local_slot;
 
+/* What the compiler puts between a function's variables and its return address. */
+__attribute__((visibility("hidden"))) uintptr_t __stack_chk_guard = 0x2ee5c0de0a0dff00;
+__attribute__((visibility("hidden"), noreturn)) void __stack_chk_fail(void);
+
+void __stack_chk_fail(void) {
+  dr_abort();
+  __builtin_unreachable();
+}
+
 struct thread_memory {
   struct hi_local local;
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
@@ -267,8 +276,20 @@ static void hide_environment(void) {
   memmove(to + 1, words, (n + 2) * sizeof *words);
 }
 
-DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
+/* Of what the kernel gives each program that it starts: the auxiliary vector follows the environment. */
+static void choose_guard(void) {
+  char **end = environ;
+  if (!end) return;
+  while (*end) end++;
+  for (const uint64_t *word = (const uint64_t *)(end + 1); *word != AT_NULL; word += 2) {
+    const uint64_t *random = (const uint64_t *)word[1];
+    if (*word == AT_RANDOM) __stack_chk_guard = (random[0] * HI_HASH_MULTIPLIER ^ random[1]) << 8; /* no text has a 0 */
+  }
+}
+
+DR_EXPORT __attribute__((no_stack_protector)) void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   (void)id;
+  choose_guard();
   hide_environment();
   if (!drmgr_init()) dr_abort();
   seccomp_init();

@@ -12,13 +12,17 @@ use crate::stamp::{create_folder, is_newer_than, BuildStamp};
 use crate::workspace::Workspace;
 
 const SOURCES: [&str; 2] = ["tracer/core", "tracer/dynamorio"];
-const FLAGS: [&str; 12] = [
+const FLAGS: [&str; 15] = [
     "-std=gnu11",
     "-fPIC",
     "-O2",
     "-g",
     "-fvisibility=hidden",
-    "-fno-stack-protector",
+    "-fstack-protector-strong",
+    // Thread-local storage, where the guard is else, may be the program's. See client.c.
+    "-mstack-protector-guard=global",
+    "-U_FORTIFY_SOURCE",
+    "-D_FORTIFY_SOURCE=3",
     "-Wall",
     "-Wextra",
     "-DLINUX",
@@ -27,8 +31,10 @@ const FLAGS: [&str; 12] = [
     // Without it DynamoRIO's DR_EXPORT is empty and hidden hides the entry point too.
     "-DUSE_VISIBILITY_ATTRIBUTES",
 ];
-/// For files named `*_lean.c`: the stub that calls them saves no vector registers.
-const LEAN: &str = "-mgeneral-regs-only";
+/// For files named `*_lean.c`: the stub that calls them saves no vector registers. They run at every miss; the
+/// few arrays on their stack are filled by loops that end at the arrays' own constants.
+const LEAN: [&str; 2] = ["-mgeneral-regs-only", "-fno-stack-protector"];
+const LINK: [&str; 3] = ["-shared", "-Wl,--no-undefined", "-Wl,-z,relro,-z,now"];
 const FIX: &str = "install it: apt-get install build-essential";
 
 struct CompileUnit {
@@ -55,7 +61,7 @@ pub fn build(ws: &Workspace, dynamorio: &DynamoRioBuild) -> Result<()> {
         flags.push(format!("-isystem{}", folder.display()));
     }
     let recipe = format!(
-        "dynamorio-sys {}\n{flags:?} {LEAN}\n{:?}\n",
+        "dynamorio-sys {}\n{flags:?} {LEAN:?} {LINK:?}\n{:?}\n",
         dynamorio.version,
         units.iter().map(|u| &u.source).collect::<Vec<_>>()
     );
@@ -89,7 +95,10 @@ impl CompileUnit {
 
     fn compile(&self, flags: &[String]) -> Result<()> {
         let mut cc = Command::new("cc");
-        cc.args(flags).args(self.lean.then_some(LEAN));
+        cc.args(flags);
+        if self.lean {
+            cc.args(LEAN);
+        }
         cc.arg("-c").arg("-o").arg(&self.object).arg(&self.source);
         run(&mut cc, FIX, true)
     }
@@ -158,7 +167,7 @@ fn compile(units: &[&CompileUnit], flags: &[String]) -> Result<()> {
 fn link(library: &Path, inputs: &[PathBuf]) -> Result<()> {
     let fresh = library.with_extension("new");
     let mut cc = Command::new("cc");
-    cc.args(["-shared", "-Wl,--no-undefined", "-o"]).arg(&fresh);
+    cc.args(LINK).arg("-o").arg(&fresh);
     cc.args(inputs).arg("-L").arg(library.with_file_name(""));
     cc.arg("-ldynamorio");
     run(&mut cc, FIX, true)?;
