@@ -1,22 +1,26 @@
 //! Programs that are traced: one that writes at random into the memory that it shares with hither, while
-//! it runs, and one whose symbols and debug information are anything.
+//! it runs, one that does so with what hither's agent in it works with, and one whose symbols and debug information are anything.
 use super::*;
 use object::{Object, ObjectSection};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::OnceLock;
 
-/// Where the program is, built once.
+/// Where the program of a source file of this folder is.
+fn build(name: &str) -> PathBuf {
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz");
+    let source = folder.join(name).with_extension("c");
+    let mut compiler = Command::new("gcc");
+    let line = ["-g", "-O1", "-pthread", "-D_GNU_SOURCE", "-o"];
+    let done = compiler.args(line).args([&built, &source]).status();
+    assert!(done.expect("gcc").success());
+    built
+}
+
+/// Built once.
 fn scribble() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scribble");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/scribble.c");
-        let mut compiler = Command::new("gcc");
-        let line = ["-g", "-O1", "-pthread", "-D_GNU_SOURCE", "-o"];
-        let done = compiler.args(line).args([&built, &source]).status();
-        assert!(done.expect("gcc").success());
-        built
-    })
+    BUILT.get_or_init(|| build("scribble"))
 }
 
 /// What it does to itself is its own affair: it is killed after two seconds, and hither is to end then.
@@ -34,6 +38,33 @@ fn shared_memory() {
         line.extend(*options);
         line.extend(["--", program]);
         line.extend([&*seed, &*milliseconds, &*mode]);
+        let shown = line.join(" ");
+        let told = trial.check_trace(&line);
+        let told = told.and_then(|()| trial.check(&["stat", "p.hither"]));
+        told.map_err(|why| format!("hither {shown}: {why}"))
+    });
+}
+
+/// The program writes what it likes into the memory, reports and orders of hither's agent in it.
+#[test]
+fn agent() {
+    let program = build("mailbox");
+    fuzz("agent", |trial| {
+        let seed = trial.mutator.below(1 << 30).to_string();
+        let mode = trial.mutator.below(4).to_string();
+        let milliseconds = trial.mutator.pick(&["50", "200", "400"]).to_string();
+        let program = program.to_str().expect("a path");
+        let mut line = vec![
+            "auto",
+            "-q",
+            "-o",
+            "p",
+            "--budget",
+            "50%",
+            "--sampler",
+            "move",
+        ];
+        line.extend(["--", program, &*seed, &*milliseconds, &*mode]);
         let shown = line.join(" ");
         let told = trial.check_trace(&line);
         let told = told.and_then(|()| trial.check(&["stat", "p.hither"]));

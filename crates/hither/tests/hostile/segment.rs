@@ -45,3 +45,33 @@ fn a_signal_ends_hither_that_works_long_after_the_program() {
     assert!(asked.elapsed() < Duration::from_secs(5));
     assert!(!place.path("p.hither").exists());
 }
+
+/// Nothing that is bound late can be bound to something else, and what overruns an array ends the program.
+#[test]
+fn what_runs_in_traced_programs_is_linked_and_compiled_with_guards() {
+    let place = Place::new();
+    let library = Path::new(HITHER).ancestors().nth(2).expect("target");
+    let library = library.join("lib/hither/libhither_tracer.so");
+    for file in [HITHER, library.to_str().expect("a path")] {
+        let output = place.shell(&format!("readelf -dlW {file}"));
+        let said = text(&output.stdout);
+        assert!(
+            said.contains("BIND_NOW") && said.contains("GNU_RELRO"),
+            "{file}: {said}"
+        );
+        assert!(
+            said.contains("GNU_STACK") && !said.contains("RWE"),
+            "{file}: {said}"
+        );
+    }
+    let code = place.shell(&format!(
+        "objdump -d --no-show-raw-insn {}",
+        library.display()
+    ));
+    let code = text(&code.stdout);
+    assert!(
+        code.contains("<__stack_chk_guard>"),
+        "no function is guarded"
+    );
+    assert!(!code.contains("%fs:0x28"), "a guard that is the program's");
+}
