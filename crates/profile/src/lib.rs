@@ -45,7 +45,8 @@ pub use files::{check_output_path, open_regular_file, OutputPlace};
 pub use finding::{Finding, FindingKind, FindingLine, FindingPicture, SuggestedFix, TrafficUnit};
 pub use ids::*;
 pub use io::{
-    check_destination, read, read_meta, write, write_with_bursts, ProfileError, WriteOutcome,
+    check_destination, is_decoding, read, read_meta, write, write_with_bursts, ProfileError,
+    WriteOutcome,
 };
 pub use meta::*;
 pub use placement::*;

@@ -89,6 +89,13 @@ impl CliVerb {
 /// Runs the verb asked for; whatever went wrong becomes one sentence and a status here.
 pub fn main() -> ExitCode {
     crate::program::withheld_environment::withhold();
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        // That becomes a sentence about the profile.
+        if !hither_profile::is_decoding() {
+            told(panic);
+        }
+    }));
     let cli = match CommandLine::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {

@@ -22,7 +22,7 @@ mod visit_tables;
 mod write;
 
 pub use error::ProfileError;
-pub use read::{read, read_meta};
+pub use read::{is_decoding, read, read_meta};
 pub use staging::check_destination;
 pub(crate) use staging::StagingFolder;
 pub use write::{write, write_with_bursts, WriteOutcome};

@@ -9,6 +9,7 @@ use crate::files::open_regular_file;
 use crate::meta::{ProfileMeta, FORMAT_VERSION};
 use crate::Profile;
 use serde::Deserialize;
+use std::cell::Cell;
 use std::io::{self, Read};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
@@ -108,15 +109,27 @@ impl ProfileFolderReader<'_> {
         // parquet 60 has arithmetic that a damaged page makes panic (in its encodings::decoding,
         // "attempt to subtract with overflow"): the last resort is to catch it.
         let (rows, counts) = (info.rows, &mut self.counts);
-        catch_unwind(AssertUnwindSafe(|| decode_table(file, &path, rows, counts))).unwrap_or_else(
-            |_| {
-                Err(ProfileError::Damaged {
-                    path: path.clone(),
-                    what: "its pages cannot be decoded".to_string(),
-                })
-            },
-        )
+        let before = DECODING.replace(true);
+        let decoded = catch_unwind(AssertUnwindSafe(|| decode_table(file, &path, rows, counts)));
+        DECODING.set(before);
+        decoded.unwrap_or_else(|_| {
+            Err(ProfileError::Damaged {
+                path: path.clone(),
+                what: "its pages cannot be decoded".to_string(),
+            })
+        })
     }
+}
+
+thread_local! {
+    static DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is decoding pages of a table, where a panic becomes a [`ProfileError`]: a program's panic
+/// hook need not show it.
+#[must_use]
+pub fn is_decoding() -> bool {
+    DECODING.get()
 }
 
 /// Reads and checks `profile.json`.
