@@ -169,7 +169,7 @@ impl OnlineEngine {
         };
         let samplers = &self.samplers;
         let may = |at| samplers.iter().any(|sampler| sampler.may_take(at, &view));
-        let picks = self.state.candidates.pick(wanted, may);
+        let picks = self.state.candidates.pick(monotonic(), wanted, may);
         let view = SamplerContext {
             picks: &picks,
             ..view

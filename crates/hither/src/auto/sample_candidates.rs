@@ -12,7 +12,9 @@
 use super::analysis::{
     AccessObservation, FaultAccess, ObjectPage, SharingDetector, PAGE, TABLE_ENTRIES,
 };
+use foldhash::{HashMap, HashMapExt};
 use hither_model::rng::Rng;
+use hither_profile::Nanos;
 use hither_sys::Pid;
 
 /// A page of a process, by its address.
@@ -23,6 +25,10 @@ const WEIGHT: u64 = 32;
 /// One of this many picks goes to pages that nothing is known of, and at least one of as many
 /// to pages that one thread uses.
 const LEAST: u64 = 4;
+
+/// A page that faulted is left alone for this long: one that threads use all the time would be back at
+/// once and be most of what is seen, while those of large data are touched once a sweep.
+const REST: Nanos = 500_000_000;
 
 /// Users of a page that are known at most: with more threads than these, nobody can say
 /// whether all of them use it.
@@ -35,6 +41,8 @@ pub struct SampleCandidates {
     /// Used by several threads, or beside memory of others.
     likely: Vec<PageAddress>,
     other: Vec<PageAddress>,
+    /// When pages faulted last.
+    last: HashMap<PageAddress, Nanos>,
     random: Rng,
 }
 
@@ -43,6 +51,7 @@ impl SampleCandidates {
         SampleCandidates {
             likely: Vec::new(),
             other: Vec::new(),
+            last: HashMap::new(),
             random: Rng::new(0),
         }
     }
@@ -56,6 +65,11 @@ impl SampleCandidates {
         detector: &dyn SharingDetector,
         threads: usize,
     ) {
+        let page = (at.0, at.1 / PAGE * PAGE);
+        if self.last.len() >= TABLE_ENTRIES {
+            self.last.clear();
+        }
+        self.last.insert(page, access.at);
         let mut borders = false;
         for step in [-1, 1] {
             let Some(number) = access.page.number.checked_add_signed(step) else {
@@ -78,17 +92,13 @@ impl SampleCandidates {
         self.insert(at, is_telling(seen.users, threads, borders));
     }
 
-    fn candidates(&mut self, likely: bool) -> &mut Vec<PageAddress> {
-        match likely {
-            true => &mut self.likely,
-            false => &mut self.other,
-        }
-    }
-
     fn insert(&mut self, at: PageAddress, likely: bool) {
         let at = (at.0, at.1 / PAGE * PAGE);
         let random = self.random.next_u64() >> 8;
-        let list = self.candidates(likely);
+        let list = match likely {
+            true => &mut self.likely,
+            false => &mut self.other,
+        };
         if list.len() < TABLE_ENTRIES {
             list.push(at);
         } else {
@@ -100,11 +110,17 @@ impl SampleCandidates {
     pub fn remove_process(&mut self, pid: Pid) {
         self.likely.retain(|at| at.0 != pid);
         self.other.retain(|at| at.0 != pid);
+        self.last.retain(|at, _| at.0 != pid);
     }
 
     /// At most as many pages as are wanted, of those that may be taken now; the others wait
     /// for their time.
-    pub fn pick(&mut self, wanted: u32, may: impl Fn(PageAddress) -> bool) -> Vec<PageAddress> {
+    pub fn pick(
+        &mut self,
+        now: Nanos,
+        wanted: u32,
+        may: impl Fn(PageAddress) -> bool,
+    ) -> Vec<PageAddress> {
         let mut picks: Vec<PageAddress> = Vec::new();
         for _ in 0..wanted {
             if self.random.next_u64().is_multiple_of(LEAST) {
@@ -115,9 +131,14 @@ impl SampleCandidates {
             let all = likely + other.max(likely / LEAST);
             let is_likely = self.random.next_u64() % all.max(1) < likely;
             let random = (self.random.next_u64() >> 8) as usize;
-            let list = self.candidates(is_likely);
+            let list = match is_likely {
+                true => &mut self.likely,
+                false => &mut self.other,
+            };
             let at = random % list.len().max(1);
-            if list.get(at).is_some_and(|&page| may(page)) {
+            let last = &self.last;
+            let rests = |page| last.get(page).is_some_and(|&at| now < at + REST);
+            if list.get(at).is_some_and(|page| !rests(page) && may(*page)) {
                 picks.push(list.swap_remove(at));
             }
         }
@@ -146,18 +167,31 @@ mod tests {
     use super::super::analysis::{MemoryObject, SharerId};
     use super::*;
 
+    const NOW: Nanos = 10 * REST;
+
+    /// A page that is always in use does not take the place of all others.
+    #[test]
+    fn pages_rest_between_two_faults() {
+        let mut present = SampleCandidates::new();
+        present.insert((1, PAGE), true);
+        present.last.insert((1, PAGE), NOW);
+        assert_eq!(present.pick(NOW + REST - 1, 100, |_| true), []);
+        assert_eq!(present.pick(NOW + REST, 100, |_| true), [(1, PAGE)]);
+    }
+
     #[test]
     fn pages_are_picked_once_until_they_fault_again() {
         let mut present = SampleCandidates::new();
         (0..6).for_each(|page| present.insert((1, page * PAGE + 17), page < 3));
-        let mut picks: Vec<PageAddress> =
-            (0..100).flat_map(|_| present.pick(1, |_| true)).collect();
+        let mut picks: Vec<PageAddress> = (0..100)
+            .flat_map(|_| present.pick(NOW, 1, |_| true))
+            .collect();
         picks.sort_unstable();
         let all: Vec<PageAddress> = (0..6).map(|page| (1, page * PAGE)).collect();
         assert_eq!(picks, all);
-        assert_eq!(present.pick(100, |_| true), []);
+        assert_eq!(present.pick(NOW, 100, |_| true), []);
         present.insert((1, 5 * PAGE), true);
-        assert_eq!(present.pick(100, |_| true), [(1, 5 * PAGE)]);
+        assert_eq!(present.pick(NOW, 100, |_| true), [(1, 5 * PAGE)]);
     }
 
     /// Of 1000 pages, how many are likely shared, and the share of picks that these get.
@@ -168,7 +202,7 @@ mod tests {
             (0..1000).for_each(|page| present.insert((1, page * PAGE), page < likely));
             let (mut picked, mut all) = (0, 0);
             for _ in 0..10_000 {
-                for (pid, at) in present.pick(4, |_| true) {
+                for (pid, at) in present.pick(NOW, 4, |_| true) {
                     all += 1;
                     picked += u32::from(at < likely * PAGE);
                     present.insert((pid, at), at < likely * PAGE);
@@ -191,10 +225,11 @@ mod tests {
         let mut present = SampleCandidates::new();
         (0..8).for_each(|page| present.insert((1, page * PAGE), page < 4));
         let odd = |at: PageAddress| at.1 / PAGE % 2 == 1;
-        let mut picks: Vec<PageAddress> = (0..1000).flat_map(|_| present.pick(1, odd)).collect();
+        let mut picks: Vec<PageAddress> =
+            (0..1000).flat_map(|_| present.pick(NOW, 1, odd)).collect();
         picks.sort_unstable();
         assert_eq!(picks, [1, 3, 5, 7].map(|page| (1, page * PAGE)));
-        picks.extend((0..1000).flat_map(|_| present.pick(1, |_| true)));
+        picks.extend((0..1000).flat_map(|_| present.pick(NOW, 1, |_| true)));
         picks.sort_unstable();
         let all: Vec<PageAddress> = (0..8).map(|page| (1, page * PAGE)).collect();
         assert_eq!(picks, all);
@@ -267,7 +302,7 @@ mod tests {
             present.insert((pid, 2 * PAGE), false);
         }
         present.remove_process(1);
-        let mut picks = present.pick(100, |_| true);
+        let mut picks = present.pick(NOW, 100, |_| true);
         picks.sort_unstable();
         assert_eq!(picks, [(2, PAGE), (2, 2 * PAGE)]);
     }

@@ -102,7 +102,9 @@ pub const SAMPLERS: &[(&str, MakeSampler)] = &[
     ("numa-balancing", |knobs, _, _| {
         Ok(Box::new(numa_balancing::NumaBalancingSampler::new(knobs)?))
     }),
-    ("move", |_, _, _| Ok(Box::new(move_host::MoveSampler::new()?))),
+    ("move", |_, _, _| {
+        Ok(Box::new(move_host::MoveSampler::new()?))
+    }),
     ("pageout", |_, _, _| {
         Ok(Box::new(pageout::PageoutSampler::new()?))
     }),
