@@ -1,6 +1,6 @@
 //! With whom each thread communicates, and how alike that is at two times. As in SPCD's filter (IPDPS 2013,
-//! IV.A) it counts with whom each thread communicates. With C_b[t] what thread t communicates in
-//! b, and b_t[j] the share of it that is with thread j:
+//! IV.A) it counts with whom each thread communicates. With `C_b[t]` what thread t communicates in
+//! b, and `b_t[j]` the share of it that is with thread j:
 //!
 //! ```text
 //!   overlap(a, b) = sum over t of C_b[t] * (sum over j of min(a_t[j], b_t[j])) / sum over t of C_b[t]
