@@ -40,7 +40,7 @@ help:
 	@echo 'make dist                    packages to hand out: a tarball and a .deb, in target/dist'
 	@echo 'make bench-trace             cost of tracing against native, valgrind, qemu-user'
 	@echo 'make bench-run               cost of hither run beside a plain start'
-	@echo 'make bench-auto              cost of hither auto beside a plain start, and what it sees'
+	@echo 'make bench-auto              cost of hither auto beside a plain start, and what it sees; PROGRAMS=DIR: of yours'
 	@echo 'make bench-map               placements and their cost against libscotch'
 	@echo 'make bench-report            pages of known size: time, bytes, zoom in chromium'
 	@echo 'make bench-sim               accesses simulated a second, beside cachegrind and pycachesim'
@@ -170,7 +170,7 @@ bench-run: build programs
 	python3 bench/run.py $(BENCH_ARGS)
 
 bench-auto: build
-	python3 bench/auto.py $(BENCH_ARGS)
+	python3 bench/auto.py $(if $(PROGRAMS),--folder $(PROGRAMS)) $(BENCH_ARGS)
 
 # Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
 bench-map: build-packages toolchain

@@ -11,8 +11,12 @@ and more runs help (--minutes, --repeat).
 
 Seen: Pearson's correlation over all pairs of threads with the program's known pattern, of
 the sharing matrix summed over the run; the median over the runs. Exit status 1 where
-something failed; a target that is missed only says so."""
+something failed; a target that is missed only says so.
+
+With --folder, of the executables there, which are run without arguments: their pattern is what
+`hither trace` sees of the same program, and the cost is all of it, start and end too."""
 import argparse
+import csv
 import json
 import os
 import random
@@ -24,7 +28,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from measure import machine
+from measure import machine, programs_in
 
 ROOT = Path(__file__).resolve().parent.parent
 THREADS = 8
@@ -80,11 +84,27 @@ def seen(path):
     return {(at[a], at[b]): events for (a, b), events in total.items()}, moved
 
 
+def known(pattern):
+    """The weight of each pair of threads by a pattern."""
+    return {(i, j): float(pattern(i, j)) for i in range(THREADS) for j in range(i + 1, THREADS)}
+
+
+def traced(command, folder, options):
+    """The weight of each pair of threads by a trace."""
+    if cpu_of([options.hither, "trace", "-q", "-o", "traced", "--"] + command, folder) is None:
+        sys.exit(1)
+    path = Path(folder, "traced.csv")
+    path.unlink(missing_ok=True)
+    subprocess.run([options.hither, "stat", "--matrix", path, "traced.hither"], cwd=folder, check=True,
+                   stdout=subprocess.DEVNULL)
+    rows = [[float(cell) for cell in row] for row in csv.reader(path.open()) if row]
+    return {(i, j): rows[i][j] for i in range(len(rows)) for j in range(i + 1, len(rows))}
+
+
 def correlation(matrix, pattern):
-    pairs = [(i, j) for i in range(THREADS) for j in range(i + 1, THREADS)]
-    x = [matrix.get(pair, 0.0) for pair in pairs]
-    y = [float(pattern(*pair)) for pair in pairs]
-    return statistics.correlation(x, y) if len(set(x)) > 1 else 0.0
+    x = [matrix.get(pair, 0.0) for pair in pattern]
+    y = list(pattern.values())
+    return statistics.correlation(x, y) if len(set(x)) > 1 and len(set(y)) > 1 else 0.0
 
 
 def interval(plain, followed, rounds=2000):
@@ -103,19 +123,30 @@ def interval(plain, followed, rounds=2000):
 class Program:
     """A program and what its runs were like, plain and followed."""
 
-    def __init__(self, name, folder, options, budgets):
-        self.name, self.folder = name, folder
-        full, quick, self.pattern = PROGRAMS[name]
+    def __init__(self, name, command, pattern, folder, budgets):
+        self.name, self.command, self.pattern, self.folder = name, command, pattern, folder
+        self.plain, self.followed = [], {budget: [] for budget in budgets}
+        self.matrices = {budget: [] for budget in budgets}
+        self.start = 0.0
+
+    @staticmethod
+    def ours(name, folder, options, budgets):
+        full, quick, pattern = PROGRAMS[name]
         program = str(Path(folder, name))
         source = ROOT / "workloads" / f"{name}.c"
         subprocess.run(["gcc", *FLAGS, f"-DTEAM_MAX={THREADS}", "-o", program, source], check=True)
-        self.command = [program] + (quick if options.quick else full)
-        self.plain, self.followed = [], {budget: [] for budget in budgets}
-        self.matrices = {budget: [] for budget in budgets}
+        command = [program] + (quick if options.quick else full)
+        made = Program(name, command, pattern and known(pattern), folder, budgets)
         idle = [program] + quick
         auto = [options.hither, "auto", "-q", "--json-lines", "lines", "-o", "nothing", "--"]
         figures = [(cpu_of(idle, folder), cpu_of(auto + idle, folder)) for _ in range(9)]
-        self.start = statistics.median(f - p for p, f in figures)
+        made.start = statistics.median(f - p for p, f in figures)
+        return made
+
+    @staticmethod
+    def theirs(path, folder, options, budgets):
+        pattern = traced([path], folder, options)
+        return Program(Path(path).name, [path], pattern, folder, budgets)
 
     def round(self, options):
         """A run of each kind, in turn; whether all went well."""
@@ -160,6 +191,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="short runs, to see that all works")
     parser.add_argument("--option", action="append", default=[], help="of hither auto, as --option=--sampler=move")
     parser.add_argument("--budgets", default="2,1", help="per cent")
+    parser.add_argument("--folder", type=Path, help="of programs of yours")
     parser.add_argument("programs", nargs="*", default=[], help=f"of {', '.join(PROGRAMS)}")
     options = parser.parse_args()
     options.hither = str(Path(options.hither).resolve())
@@ -167,7 +199,12 @@ def main():
     print(machine())
     good = True
     with tempfile.TemporaryDirectory() as folder:
-        programs = [Program(name, folder, options, budgets) for name in options.programs or PROGRAMS]
+        if options.folder:
+            paths = programs_in(options.folder.resolve())
+            programs = [Program.theirs(path, folder, options, budgets) for path in paths]
+        else:
+            names = options.programs or PROGRAMS
+            programs = [Program.ours(name, folder, options, budgets) for name in names]
         rounds, until = 0, time.monotonic() + 60 * options.minutes
         while good and rounds < options.repeat and (rounds < LEAST or time.monotonic() < until):
             good = all([program.round(options) for program in programs])

@@ -106,6 +106,11 @@ fn hpcc() {
     assert!(events > 10_000, "{events}");
     let stat = place.shell(&format!("{HITHER} stat --json traced.hither"));
     let stat: serde_json::Value = serde_json::from_slice(&stat.stdout).expect("json");
-    let phases = stat["phases"].as_array().map_or(0, Vec::len);
-    assert!(phases >= 2, "{phases} phases");
+    // Its benchmarks communicate in different ways, each too short a time for a stable phase.
+    let slices = stat["slices"].as_array().expect("slices");
+    let some = slices.iter().filter(|s| s["amount"].as_f64() > Some(0.0));
+    let found = some.filter_map(|s| s["heterogeneity"].as_f64());
+    let least = found.clone().fold(f64::INFINITY, f64::min);
+    let most = found.fold(0.0, f64::max);
+    assert!(most >= 2.0 * least, "{least} to {most}");
 }
