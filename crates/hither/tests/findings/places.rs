@@ -60,7 +60,8 @@ fn one_memory_that_serves_all() {
     let [imbalance] = found.as_slice() else {
         panic!("{found:#?}");
     };
-    assert!((0.6..0.8).contains(&imbalance.severity), "{imbalance:#?}");
+    // The same fetches as are remote.
+    assert!((0.5..0.8).contains(&imbalance.severity), "{imbalance:#?}");
     silent(&traced(BY_ALL).findings(), &[FindingKind::NodeImbalance]);
 }
 
