@@ -264,7 +264,7 @@ mod tests {
         };
         let mut rows: Vec<FirstTouchLine> = (0..64).map(|t| row(0, t, 10, 100)).collect();
         rows.push(row(0, 0, 20, 900));
-        rows.extend((0..20).map(|n| row(0, 0, 30 + n, 1 + u64::from(n))));
+        rows.extend((0..20).map(|n| row(0, 0, 30 + n, 101 + u64::from(n))));
         rows.push(row(1, 0, 99, 1));
         let kept = keep_most(rows);
         let pages = |line: u32| {
