@@ -201,7 +201,7 @@ impl OnlineEngine {
             self.state.window_intervals = 0;
             let gone = self.state.address_spaces.take_gone();
             self.detector.forget_objects(&gone);
-            if let Some(runs) = &mut self.state.page_runs {
+            if let Some(runs) = &mut self.state.observed_runs {
                 runs.forget_objects(&gone);
             }
             self.reap_missing_threads();

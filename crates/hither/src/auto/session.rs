@@ -19,9 +19,9 @@ use super::analysis::SharingDetector;
 use super::attach::attach_tree;
 use super::engine::OnlineEngine;
 use super::event_log::EventLog;
+use super::observed_runs::ObservedRuns;
 use super::observer::{FaultObserver, ObserverBackend};
 use super::outcome::AutoOutcome;
-use super::page_runs::PageRuns;
 use super::request::{AutoRequest, DetectionMechanism};
 use super::restore_helper::RestoreHelper;
 use super::state::OnlineState;
@@ -161,7 +161,7 @@ fn build_engine(
     let observer = observe(means).map_err(|e| anyhow!(unobservable::explain_observe_error(&e)))?;
     let mut state = OnlineState::new();
     let is_adaptive = request.mechanism == DetectionMechanism::Adaptive;
-    state.page_runs = is_adaptive.then(PageRuns::default);
+    state.observed_runs = is_adaptive.then(ObservedRuns::default);
     state.remap_trigger.is_periodic = request.mechanism == DetectionMechanism::Kmaf;
     held_off.into_iter().for_each(|note| state.note(note));
     if samplers.is_empty() {

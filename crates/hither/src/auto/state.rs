@@ -11,9 +11,9 @@ use super::address_spaces::AddressSpaces;
 use super::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
 use super::analysis::{FaultAccess, ObjectPage, SharerId, SharingDetector, PAGE};
 use super::event_log::{IntervalEvent, ThreadSnapshot};
+use super::observed_runs::{ObservedRun, ObservedRuns};
 use super::outcome::AutoOverhead;
 use super::page_migration::{PageMigrator, PageTarget};
-use super::page_runs::{PageRun, PageRuns};
 use super::profile_builder::{monotonic, ProfileBuilder as Kept, RemoteFaultCounts};
 use super::remap_trigger::RemapTrigger;
 use super::request::CpuNodeMap;
@@ -44,7 +44,7 @@ pub struct OnlineState {
     pub(super) matrix: SharingMatrix,
     pub(super) page_migrator: PageMigrator,
     /// Of mechanisms that conclude from pages that were seen to those between them.
-    pub(super) page_runs: Option<PageRuns>,
+    pub(super) observed_runs: Option<ObservedRuns>,
     pub(super) candidates: SampleCandidates,
     pub(super) counts: OnlineCounts,
     pub(super) cost: AutoOverhead,
@@ -79,7 +79,7 @@ impl OnlineState {
             tally: RemoteFaultCounts::default(),
             matrix: SharingMatrix::default(),
             page_migrator: PageMigrator::default(),
-            page_runs: None,
+            observed_runs: None,
             candidates: SampleCandidates::new(),
             counts: OnlineCounts::default(),
             cost: AutoOverhead::default(),
@@ -154,7 +154,7 @@ impl OnlineState {
             });
             self.page_migrator.set_target(page, place);
         }
-        if let (true, true, Some(runs)) = (pages, seen.known, &mut self.page_runs) {
+        if let (true, true, Some(runs)) = (pages, seen.known, &mut self.observed_runs) {
             let threads = &self.threads;
             let node_of = |member| Some(machine.node_of(threads.unit_of(member)?));
             let told = runs.observe(page, who, node_of);
@@ -165,7 +165,7 @@ impl OnlineState {
 
     /// Threads were mapped anew, and pages that they use belong where they are.
     pub(super) fn follow_threads(&mut self, machine: &CpuNodeMap) {
-        if let Some(runs) = &mut self.page_runs {
+        if let Some(runs) = &mut self.observed_runs {
             let threads = &self.threads;
             let node_of = |member| Some(machine.node_of(threads.unit_of(member)?));
             let told = runs.threads_mapped(node_of);
@@ -173,8 +173,8 @@ impl OnlineState {
         }
     }
 
-    fn target_runs(&mut self, runs: Vec<PageRun>) {
-        for PageRun {
+    fn target_runs(&mut self, runs: Vec<ObservedRun>) {
+        for ObservedRun {
             object,
             pages,
             node,

@@ -26,25 +26,25 @@ struct SeenPage {
 
 /// Pages of one object, the first and the last of which were seen, that belong on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageRun {
+pub struct ObservedRun {
     pub object: MemoryObject,
     pub pages: RangeInclusive<u64>,
     pub node: NodeIx,
 }
 
 #[derive(Debug, Default)]
-pub struct PageRuns {
+pub struct ObservedRuns {
     seen: BTreeMap<ObjectPage, SeenPage>,
 }
 
-impl PageRuns {
+impl ObservedRuns {
     /// A thread used a page. What that tells of the pages around it, unless it was told before.
     pub fn observe(
         &mut self,
         page: ObjectPage,
         thread: SharerId,
         node_of: impl Fn(SharerId) -> Option<NodeIx>,
-    ) -> Vec<PageRun> {
+    ) -> Vec<ObservedRun> {
         let Some(node) = node_of(thread) else {
             return Vec::new();
         };
@@ -72,7 +72,10 @@ impl PageRuns {
     }
 
     /// Threads were mapped anew: what belongs elsewhere now.
-    pub fn threads_mapped(&mut self, node_of: impl Fn(SharerId) -> Option<NodeIx>) -> Vec<PageRun> {
+    pub fn threads_mapped(
+        &mut self,
+        node_of: impl Fn(SharerId) -> Option<NodeIx>,
+    ) -> Vec<ObservedRun> {
         let seen: Vec<(ObjectPage, Option<NodeIx>)> = self
             .seen
             .iter()
@@ -92,11 +95,11 @@ impl PageRuns {
     }
 
     /// Those of the gaps in a run that were not sent there before, if it is long enough.
-    fn send(&mut self, object: MemoryObject, run: &[u64], node: NodeIx) -> Vec<PageRun> {
+    fn send(&mut self, object: MemoryObject, run: &[u64], node: NodeIx) -> Vec<ObservedRun> {
         if run.len() < RUN {
             return Vec::new();
         }
-        let mut sent: Vec<PageRun> = Vec::new();
+        let mut sent: Vec<ObservedRun> = Vec::new();
         for gap in run.windows(2) {
             let at = ObjectPage {
                 object,
@@ -112,7 +115,7 @@ impl PageRuns {
                 Some(last) if *last.pages.end() == gap[0] => {
                     last.pages = *last.pages.start()..=gap[1];
                 }
-                _ => sent.push(PageRun {
+                _ => sent.push(ObservedRun {
                     object,
                     pages: gap[0]..=gap[1],
                     node,
@@ -148,7 +151,7 @@ mod tests {
 
     /// What (page, thread) told in the end: first and last page and node.
     fn told(seen: &[(u64, u16)]) -> Vec<(u64, u64, u32)> {
-        let mut runs = PageRuns::default();
+        let mut runs = ObservedRuns::default();
         let all = seen
             .iter()
             .flat_map(|&(number, thread)| runs.observe(page(number), SharerId(thread), node_of));
@@ -185,12 +188,12 @@ mod tests {
 
     #[test]
     fn pages_go_where_their_threads_went() {
-        let mut runs = PageRuns::default();
+        let mut runs = ObservedRuns::default();
         for n in 0..8 {
             runs.observe(page(n), SharerId(0), node_of);
         }
         let gone = |_: SharerId| Some(NodeIx(3));
-        let expected = PageRun {
+        let expected = ObservedRun {
             object: MemoryObject(1),
             pages: 0..=7,
             node: NodeIx(3),
