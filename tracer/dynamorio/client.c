@@ -12,8 +12,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define STACK_BYTES (64u << 10) /* for hi_miss and what it calls */
-
 reg_id_t host_segment;
 uint host_slots;
 static int local_slot;
@@ -31,7 +29,7 @@ struct thread_memory {
   struct hi_local local;
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
   struct hi_thread untraced;    /* in place of the slot in the segment */
-  char stack[STACK_BYTES] __attribute__((aligned(64)));
+  char stack[HOST_STACK_BYTES] __attribute__((aligned(64)));
 };
 
 opnd_t host_slot(void *dc, int slot) {
@@ -83,11 +81,13 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   uint64_t volatile *slots = slots_here();
   struct hi_local *t = &m->local;
   slots[SLOT_LOCAL] = (uint64_t)t;
-  slots[SLOT_STACK] = (uint64_t)(m->stack + STACK_BYTES);
+  slots[SLOT_STACK] = (uint64_t)(m->stack + HOST_STACK_BYTES);
   slots[SLOT_IDLE] = 1; /* after a fork its value is the parent's */
   slots[SLOT_INSTRUCTIONS] = 0;
   slots[SLOT_PROGRAM_CALL] = 0;
   slots[SLOT_STACK_APP] = 0;
+  slots[SLOT_UNDELIVERED] = 0;
+  slots[SLOT_SELF_INTERRUPTS] = 0;
   bool traced = hi_run.process && index &&
                 hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE],
                                 &slots[SLOT_INSTRUCTIONS]);
@@ -304,6 +304,7 @@ DR_EXPORT __attribute__((no_stack_protector)) void dr_client_main(client_id_t id
   local_slot = drmgr_register_tls_field();
   probe_init();
   stub_init();
+  signal_delivery_init();
   alloc_init();
   creation_init();
   drmgr_register_thread_init_event(on_thread_init);

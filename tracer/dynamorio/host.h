@@ -30,11 +30,16 @@ enum {
   SLOT_IDLE, /* SLOT_IDLE and SLOT_RAW: hi_record_slots points to them */
   SLOT_RAW,
   SLOT_RAW_END,
+  SLOT_UNDELIVERED,     /* while a signal is not delivered: misses until the thread interrupts itself */
+  SLOT_TRIES,           /* how often it has done so for this signal */
+  SLOT_SELF_INTERRUPTS, /* of these, how many are not delivered either */
   SLOTS
 };
 extern reg_id_t host_segment;
 extern uint host_slots;
 opnd_t host_slot(void *dc, int slot);
+
+#define HOST_STACK_BYTES (64u << 10) /* the private stack that stubs switch to */
 
 /* The calling thread. Never NULL: a thread beyond the limits has the state of an untraced one. */
 struct hi_local *host_local(void *dc);
@@ -94,6 +99,7 @@ bool probe_address(void *dc, instrlist_t *bb, instr_t *where, opnd_t operand, in
 void stub_init(void);
 void stub_forget_lock(void);
 void stub_exit(void);
+bool stub_contains(const byte *pc);
 byte *stub_record(void);
 void stub_insert_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub);
 void stub_insert_stack_pointer(void *dc, instrlist_t *bb, instr_t *where);
@@ -175,8 +181,21 @@ void regions_forget_pending(void);
 void descriptors_init(void);
 
 /* signals.c: signals that the program ignores stay ignored across execve */
+#define SIGNALS 64
+struct signal_action { /* struct sigaction as the kernel has it on x86-64 */
+  void *handler;
+  uint64_t flags;
+  void *restorer;
+  uint64_t mask;
+};
 void signals_init(void);
+bool signals_action(int signal, const struct signal_action *new, struct signal_action *old);
 void signals_exec_failed(void *dc);
+
+/* signal_delivery_lean.c: signals that arrive while core runs */
+void signal_delivery_init(void);
+void signal_delivery_watch(int signal);
+void signal_delivery_remind(void);
 
 /* seccomp.c: the program's filters; whether the system call in progress is skipped. The callbacks
  * before it are called all the same, and must then do nothing, as no callback comes after it. */

@@ -12,16 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SIGNALS 64
-
-/* struct sigaction as the kernel has it on x86-64. */
-struct kernel_action {
-  void *handler;
-  uint64_t flags;
-  void *restorer;
-  uint64_t mask;
-};
-
 /* The state of a thread. The set of ignored signals belongs to the process. A vfork'ed child has
  * dispositions of its own but shares this memory, as a thread does. */
 struct signals {
@@ -30,7 +20,7 @@ struct signals {
   int changing;      /* the signal whose action the system call in progress sets; 0: none */
   bool ignoring;
   uint64_t replaced; /* signals whose action in the kernel execve has set aside */
-  struct kernel_action actions[SIGNALS];
+  struct signal_action actions[SIGNALS];
 };
 
 static int slot;
@@ -41,7 +31,7 @@ static uint64_t inherited; /* what the parent in the last vfork ignores */
 static uint64_t bit(int signal) { return 1ull << (signal - 1); }
 
 /* Not sigaction(): the C library keeps some signals for itself. */
-static bool action(int signal, const struct kernel_action *new, struct kernel_action *old) {
+bool signals_action(int signal, const struct signal_action *new, struct signal_action *old) {
   return syscall(SYS_rt_sigaction, signal, new, old, sizeof old->mask) == 0;
 }
 
@@ -74,23 +64,24 @@ static void note_change(void *dc, struct signals *s) {
 
 static void change(struct signals *s) {
   if (!s->changing) return;
+  signal_delivery_watch(s->changing); /* DynamoRIO handles the stop signals only if the program does */
   if (s->ignoring) __atomic_fetch_or(s->ignored, bit(s->changing), __ATOMIC_RELAXED);
   else __atomic_fetch_and(s->ignored, ~bit(s->changing), __ATOMIC_RELAXED);
 }
 
 static void ignore_in_kernel(struct signals *s) {
-  static const struct kernel_action ignore = {.handler = (void *)SIG_IGN};
+  static const struct signal_action ignore = {.handler = (void *)SIG_IGN};
   s->replaced = 0;
   for (int signal = 1; signal <= SIGNALS; signal++) {
-    struct kernel_action *old = &s->actions[signal - 1];
-    if (!(*s->ignored & bit(signal)) || !action(signal, NULL, old) || old->handler == (void *)SIG_IGN) continue;
-    if (action(signal, &ignore, NULL)) s->replaced |= bit(signal);
+    struct signal_action *old = &s->actions[signal - 1];
+    if (!(*s->ignored & bit(signal)) || !signals_action(signal, NULL, old) || old->handler == (void *)SIG_IGN) continue;
+    if (signals_action(signal, &ignore, NULL)) s->replaced |= bit(signal);
   }
 }
 
 static void handle_in_kernel(struct signals *s) {
   for (int signal = 1; signal <= SIGNALS; signal++)
-    if (s->replaced & bit(signal)) action(signal, &s->actions[signal - 1], NULL);
+    if (s->replaced & bit(signal)) signals_action(signal, &s->actions[signal - 1], NULL);
   s->replaced = 0;
 }
 
@@ -140,8 +131,8 @@ static void on_fork(void *dc) {
 void signals_init(void) {
   process = getpid();
   for (int signal = 1; signal <= SIGNALS; signal++) {
-    struct kernel_action now;
-    if (action(signal, NULL, &now) && now.handler == (void *)SIG_IGN) ignored |= bit(signal);
+    struct signal_action now;
+    if (signals_action(signal, NULL, &now) && now.handler == (void *)SIG_IGN) ignored |= bit(signal);
   }
   slot = drmgr_register_tls_field();
   dr_register_filter_syscall_event(wanted);

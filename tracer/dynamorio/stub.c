@@ -49,16 +49,26 @@ static instrlist_t *begin_stub(void *dc) {
   return il;
 }
 
-/* Calls `function` with the thread as its first argument, restores the registers and returns.
- * Encodes the stub at `at` and returns its end. */
-static byte *end_stub(void *dc, instrlist_t *il, ptr_int_t function, byte *at) {
+/* Calls `function` with the thread as its first argument. */
+static void append_call(void *dc, instrlist_t *il, ptr_int_t function) {
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RDI), host_slot(dc, SLOT_LOCAL)));
   ADD(INSTR_CREATE_mov_imm(dc, REG(DR_REG_RAX), OPND_CREATE_INT64(function)));
   ADD(INSTR_CREATE_call_ind(dc, REG(DR_REG_RAX)));
+}
+
+/* Calls `function`, restores the registers and returns.
+ * Encodes the stub at `at` and returns its end. */
+static byte *end_stub(void *dc, instrlist_t *il, ptr_int_t function, byte *at) {
+  append_call(dc, il, function);
+  instr_t *delivered = INSTR_CREATE_label(dc);
+  ADD(INSTR_CREATE_cmp(dc, host_slot(dc, SLOT_UNDELIVERED), OPND_CREATE_INT8(0)));
+  ADD(INSTR_CREATE_jcc(dc, OP_jz_short, opnd_create_instr(delivered)));
+  append_call(dc, il, (ptr_int_t)signal_delivery_remind);
+  ADD(delivered);
   for (size_t i = SAVED; i-- > 0;) ADD(INSTR_CREATE_pop(dc, REG(saved[i])));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK_APP)));
   ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(HI_RED_ZONE)));
-  byte *end = instrlist_encode(dc, il, at, false);
+  byte *end = instrlist_encode(dc, il, at, true);
   instrlist_clear_and_destroy(dc, il);
   return end;
 }
@@ -84,6 +94,8 @@ static byte *record_stub;
 
 /* The stub that calls hi_record_flush. It saves no flags. */
 byte *stub_record(void) { return record_stub; }
+
+bool stub_contains(const byte *pc) { return pc >= area && pc < next_stub; }
 
 void stub_insert_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub) {
   opnd_t rsp = opnd_create_reg(DR_REG_RSP);

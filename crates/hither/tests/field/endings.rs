@@ -75,6 +75,43 @@ fn signals_reach_the_program() {
     }
 }
 
+const LIMITED: [&str; 7] = ["timeout", "-s", "KILL", "20", HITHER, "trace", "-q"];
+
+/// One signal, to a loop that never leaves the code cache: most arrive while the tracer's own code runs.
+#[test]
+fn a_signal_reaches_a_loop_that_only_computes() {
+    const OFTEN: usize = 4;
+    let program = built("interrupted");
+    for how in ["misses", "allocates", "fills", "identity"] {
+        for options in [&[][..], &["--bursts"], &["--sample"]] {
+            for _ in 0..OFTEN {
+                let place = Place::new();
+                let line = [&LIMITED, options, &["-o", "traced", "--", &program, how]].concat();
+                let traced = run(place.command(&line));
+                assert_eq!(status(&traced), 0, "{how} {options:?}");
+                assert!(accesses(&place.profile()) > 1000, "{how} {options:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_a_loop_that_only_computes() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let place = Place::new();
+        let program = built("interrupted");
+        let line = [&LIMITED[..], &["-o", "traced", "--", &program, "end"]].concat();
+        let traced = Running::start(place.command(&line));
+        wait_for("start", || place.path("up").exists());
+        std::thread::sleep(Duration::from_millis(100));
+        traced.signal(signal);
+        let output = traced.end();
+        assert_eq!(status(&output), 128 + signal as i32);
+        let signal = signal as i32;
+        assert_eq!(place.profile().meta.end, RunEnd::Signaled { signal });
+    }
+}
+
 /// The terminal sends Ctrl-C to hither and the program alike.
 #[test]
 fn interrupt_from_a_terminal() {
