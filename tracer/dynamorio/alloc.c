@@ -215,12 +215,12 @@ void alloc_forget_lock(void) {
 
 void alloc_init(void) { depth_slot = drmgr_register_tls_field(); }
 
-void alloc_wrap(const module_data_t *m) {
+void alloc_wrap(const module_data_t *m, const struct exports *exports) {
   /* ld.so has allocators of its own for use before those of libc; their blocks are never freed. */
   const char *name = dr_module_preferred_name(m);
   if (name && strncmp(name, "ld-linux", 8) == 0) return;
   for (size_t i = 0; i < sizeof allocators / sizeof allocators[0]; i++) {
-    app_pc function = (app_pc)dr_get_proc_address(m->handle, allocators[i].name);
+    app_pc function = exports_find(exports, allocators[i].name);
     if (function) alloc_wrap_hook(function, allocators[i].which);
   }
 }

@@ -51,13 +51,13 @@ static void before_join(void *wrap, void **data) {
   if (hi_run.process) hi_thread_joined((uint64_t)drwrap_get_arg(wrap, 0));
 }
 
-void creation_wrap(const module_data_t *m) {
+void creation_wrap(const struct exports *exports) {
   static const char *const joins[] = {"pthread_join", "pthread_tryjoin_np", "pthread_timedjoin_np",
                                       "pthread_clockjoin_np"};
-  app_pc create = (app_pc)dr_get_proc_address(m->handle, "pthread_create");
+  app_pc create = exports_find(exports, "pthread_create");
   if (create) drwrap_wrap_ex(create, before_create, NULL, NULL, 0);
   for (size_t i = 0; i < sizeof joins / sizeof joins[0]; i++) {
-    app_pc join = (app_pc)dr_get_proc_address(m->handle, joins[i]);
+    app_pc join = exports_find(exports, joins[i]);
     if (join) drwrap_wrap_ex(join, before_join, NULL, NULL, 0);
   }
 }

@@ -64,9 +64,9 @@ void functions_hook(app_pc function, const struct hi_hook *hook) {
   }
 }
 
-void functions_wrap(const module_data_t *m) {
+void functions_wrap(const module_data_t *m, const struct exports *exports) {
   for (size_t i = 0; i < sizeof sync_functions / sizeof sync_functions[0]; i++) {
-    app_pc function = (app_pc)dr_get_proc_address(m->handle, sync_functions[i].name);
+    app_pc function = exports_find(exports, sync_functions[i].name);
     if (function) drwrap_wrap_ex(function, on_sync, NULL, (void *)(ptr_uint_t)sync_functions[i].which, 0);
   }
   uint32_t hooks = hi_run.header->nhooks < HI_MAX_HOOKS ? hi_run.header->nhooks : HI_MAX_HOOKS;

@@ -216,6 +216,14 @@ int64_t credentials_exec(void *dc, int number, const uint64_t *a);
 /* jvm.c: leaves a Java virtual machine that a traced program executes to itself */
 void jvm_leave(void);
 
+/* exports.c: the functions that a loaded ELF file exports */
+struct exports {
+  uint64_t start, end, shift;                /* of the file in memory, and against the addresses in it */
+  uint64_t symbols, strings, gnu_hash, hash; /* addresses of its tables; 0: none */
+};
+struct exports exports_of(const module_data_t *module);
+app_pc exports_find(const struct exports *exports, const char *name); /* NULL: none */
+
 /* modules.c: loaded ELF files */
 void modules_init(void);
 void modules_forget_lock(void);
@@ -226,13 +234,13 @@ bool modules_system(uint64_t address);
 /* alloc.c: heap blocks */
 void alloc_init(void);
 void alloc_forget_lock(void);
-void alloc_wrap(const module_data_t *module);
+void alloc_wrap(const module_data_t *module, const struct exports *exports);
 void alloc_wrap_hook(app_pc function, uint32_t which);
 bool alloc_follows_call(uint64_t pc);
 
 /* creation.c: by what call a thread is created, and who waits for its end */
 void creation_init(void);
-void creation_wrap(const module_data_t *module);
+void creation_wrap(const struct exports *exports);
 struct hi_creation creation_in_progress(void *dc, const struct hi_local *t, int number, const uint64_t *a);
 
 /* variables.c: the variables of loaded ELF files */
@@ -240,6 +248,6 @@ void variables_load(const module_data_t *module);
 void variables_unload(const module_data_t *module);
 
 /* functions.c: functions that switch tracing or are synchronisation points */
-void functions_wrap(const module_data_t *module);
+void functions_wrap(const module_data_t *module, const struct exports *exports);
 void functions_hook(app_pc function, const struct hi_hook *hook);
 #endif

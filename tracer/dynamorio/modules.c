@@ -79,9 +79,10 @@ static void on_load(void *dc, const module_data_t *m, bool loaded) {
   uint64_t a[] = {(uint64_t)m->start, (uint64_t)m->end, st.st_dev, st.st_ino, (uint64_t)(m->start - m->preferred_base)};
   hi_emit(dc ? host_local(dc) : NULL, HI_EV_MODULE, 0, a, 5, path);
   variables_load(m);
-  alloc_wrap(m);
-  creation_wrap(m);
-  functions_wrap(m);
+  struct exports exports = exports_of(m);
+  alloc_wrap(m, &exports);
+  creation_wrap(&exports);
+  functions_wrap(m, &exports);
 }
 
 static void on_unload(void *dc, const module_data_t *m) {
