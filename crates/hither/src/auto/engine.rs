@@ -79,15 +79,10 @@ impl OnlineEngine {
     }
 
     fn drain_records(&mut self) {
+        let price = self.fault_price();
         let (state, machine) = (&mut self.state, &self.machine);
         state.threads.read_clock();
         let detector = &mut *self.detector;
-        let price = self
-            .samplers
-            .iter()
-            .map(|s| s.cost_per_fault())
-            .max()
-            .unwrap_or(0);
         let own = state.own_pid;
         let pages = self.scope.pages
             && (self.mechanism == DetectionMechanism::Adaptive
@@ -142,24 +137,29 @@ impl OnlineEngine {
         state.cost.faulting += caused * price;
     }
 
+    /// What a fault that a sampler causes costs the program.
+    fn fault_price(&self) -> Nanos {
+        let price = |s: &Box<dyn FaultSampler>| {
+            self.controller
+                .price(s.cost_per_fault(), s.delay_per_fault())
+        };
+        self.samplers.iter().map(price).max().unwrap_or(0)
+    }
+
     /// Causes more faults, as many as are allowed.
     fn cause_faults(&mut self) {
         let began = own_time();
         let standing = ControllerInput {
             at: to_nanos(self.state.began.elapsed()),
             threads: self.state.threads.live().count(),
+            units: self.state.original_mask.cpus().count(),
             natural: self.state.counts.faults - self.state.counts.extra,
             extra: self.state.counts.extra,
             events: self.state.matrix.events(),
             target: self.state.clocks.read(),
             spent: self.state.cpu_spent(),
         };
-        let price = self
-            .samplers
-            .iter()
-            .map(|s| s.cost_per_fault())
-            .max()
-            .unwrap_or(0);
+        let price = self.fault_price();
         let wanted = self.controller.pages_to_take(standing, price);
         let view = SamplerContext {
             picks: &[],

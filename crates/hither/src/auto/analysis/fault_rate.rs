@@ -49,6 +49,8 @@ pub struct ControllerInput {
     pub at: Nanos,
     /// Threads that live.
     pub threads: usize,
+    /// Processing units that they may use.
+    pub units: usize,
     /// Faults that sampling did not cause.
     pub natural: u64,
     /// Faults that we caused.
@@ -70,6 +72,8 @@ pub struct FaultRateController {
     credit: f64,
     /// What comes into it, in nanoseconds per nanosecond.
     income: f64,
+    /// Threads that run at a time, in the mean.
+    running: f64,
     /// What goes out of it from one decision to the next.
     outgo: f64,
     /// Of a page.
@@ -92,6 +96,8 @@ const RECORDS_KEPT: f64 = 1.0 / 64.0;
 const FIRST_RECORDS: u64 = 4096;
 /// Pages that a decision waits for: to wake up costs about as much as some pages do.
 const WORTH_WAKING: Nanos = 16;
+/// Share of the units from which on all are busy.
+const ALL_BUSY: f64 = 0.9;
 /// Factor by which more pages are taken at most where few faults give an event.
 const MOST_TIMES: u64 = 8;
 /// Threads that the least number of pages grows with, at most.
@@ -105,6 +111,7 @@ impl FaultRateController {
             before: ControllerInput::default(),
             credit: 0.0,
             income: 0.0,
+            running: 0.0,
             outgo: 0.0,
             price: 0,
             lately: (0, 0),
@@ -121,6 +128,7 @@ impl FaultRateController {
         self.before = now;
         let income = ran as f64 * rate;
         self.income += (income / passed as f64 - self.income) / 4.0;
+        self.running += (ran as f64 / passed as f64 - self.running) / 4.0;
         self.credit = (self.credit + income - spent as f64).min(KEPT as f64 * rate);
         self.outgo += (spent as f64 - self.outgo) / 4.0;
         self.price = price;
@@ -146,6 +154,19 @@ impl FaultRateController {
         let may = may / price.max(1) as f64;
         let may = may.max(FIRST_RECORDS.saturating_sub(before) as f64);
         (may / count.max(1) as f64).clamp(RECORDS_KEPT, 1.0)
+    }
+
+    /// What a fault costs that takes `cost` of processor time and stops its thread for `delay`, all in
+    /// nanoseconds. While one thread stands still the others of a parallel program soon wait for it, at a barrier or for
+    /// a flag, and most of them by spinning. Only where more threads want to run than there are units does
+    /// another one take its place.
+    #[must_use]
+    pub fn price(&self, cost: Nanos, delay: Nanos) -> Nanos {
+        let units = self.before.units;
+        if self.before.threads > units && self.running > ALL_BUSY * units as f64 {
+            return cost;
+        }
+        cost.max((delay as f64 * self.running.max(1.0)) as Nanos)
     }
 
     /// How many times `price` nanoseconds may be spent now.

@@ -50,6 +50,10 @@ pub trait FaultSampler {
     /// Nanoseconds of processor time that a fault costs the program, with what it takes to
     /// cause it.
     fn cost_per_fault(&self) -> Nanos;
+    /// Nanoseconds that the thread that faults stands still for it.
+    fn delay_per_fault(&self) -> Nanos {
+        self.cost_per_fault()
+    }
     /// What is seen well enough with it, so that nothing less safe is needed for that.
     fn covers(&self) -> &'static [MemoryKind];
     /// Sees to it that about `wanted` more pages fault. Called every 10 ms, with 0 too.

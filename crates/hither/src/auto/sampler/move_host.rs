@@ -37,6 +37,10 @@ use hither_sys::{Pid, Tid};
 /// What a fault costs the program besides the agent's own time: it is stopped, waits, and
 /// is woken.
 const FAULT: Nanos = 3000;
+/// How often, where all units are busy, some thread of the program stands still for about the time of a fault:
+/// the agent takes the unit of one when it takes the page and when it puts it back, all are
+/// interrupted for their TLBs, and the one that faults waits. Seen as 90 to 130 us of 30 on 16 units.
+const STANDSTILLS: Nanos = 3;
 /// What taking a page and putting it back costs the agent, until it was measured.
 const FIRST: Nanos = 4000;
 /// Pages taken after which it is: until then little is known of what the budget allows.
@@ -70,6 +74,10 @@ impl FaultSampler for MoveSampler {
 
     fn cost_per_fault(&self) -> Nanos {
         self.price
+    }
+
+    fn delay_per_fault(&self) -> Nanos {
+        STANDSTILLS * self.price
     }
 
     fn covers(&self) -> &'static [MemoryKind] {

@@ -15,6 +15,7 @@ fn check(limits: SamplingLimits, standings: &[(u64, u64, u64, u64)], expected: &
             let standing = ControllerInput {
                 at,
                 threads: 4,
+                units: 4,
                 natural,
                 extra,
                 events: 0,
@@ -116,6 +117,29 @@ fn many_threads_want_more_pages() {
 }
 
 /// After (caused faults, events from them).
+#[test]
+fn a_thread_that_stands_still_stops_the_others_unless_there_are_more() {
+    let price = |threads: usize, running: u64| {
+        let mut controller = FaultRateController::new(SamplingLimits::default());
+        for tick in 1..100 {
+            let standing = ControllerInput {
+                at: tick * TICK,
+                threads,
+                units: 16,
+                target: tick * TICK * running,
+                ..ControllerInput::default()
+            };
+            controller.pages_to_take(standing, 1000);
+        }
+        controller.price(1000, 3000)
+    };
+    assert_eq!(price(16, 16), 47_999);
+    assert_eq!(price(16, 0), 3000);
+    // Fewer of them run than could.
+    assert_eq!(price(32, 8), 23_999);
+    assert_eq!(price(32, 16), 1000);
+}
+
 #[test]
 fn where_few_faults_tell_more_pages_are_taken() {
     let check = |extra: u64, events: u64, expected: u32| {
