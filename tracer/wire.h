@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 13u
+#define HI_VERSION 13
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */

@@ -46,6 +46,11 @@ static void locate(struct hi_header *h) {
   hi_run.fetch_sets = h->fetch_sets;
 }
 
+/* hither looks for this in the file before it starts anything. */
+#define TEXT(number) #number
+#define VERSION_TEXT(number) "hither tracer, wire " TEXT(number) ";"
+__attribute__((used)) static const char version_text[] = VERSION_TEXT(HI_VERSION);
+
 /* Whether the segment has this tracer's version and a supported size of line cache. */
 static bool fits(const struct hi_header *h) {
   return h->magic == HI_MAGIC && h->version == HI_VERSION && h->header_size == sizeof *h &&

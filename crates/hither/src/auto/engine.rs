@@ -139,11 +139,12 @@ impl OnlineEngine {
 
     /// What a fault that a sampler causes costs the program.
     fn fault_price(&self) -> Nanos {
-        let price = |s: &Box<dyn FaultSampler>| {
-            self.controller
-                .price(s.cost_per_fault(), s.delay_per_fault())
-        };
-        self.samplers.iter().map(price).max().unwrap_or(0)
+        let costs = self
+            .samplers
+            .iter()
+            .map(|s| (s.cost_per_fault(), s.delay_per_fault()));
+        let prices = costs.map(|(cost, delay)| self.controller.price(cost, delay));
+        prices.max().unwrap_or(0)
     }
 
     /// Causes more faults, as many as are allowed.

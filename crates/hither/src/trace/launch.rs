@@ -15,6 +15,7 @@ use nix::sys::signal::SigSet;
 use super::unsupported::is_jvm;
 use crate::program::target::TargetProgram;
 use crate::program::withheld_environment;
+use hither_sys::wire::VERSION;
 
 /// `-code_api`: let the client see all code. `-disable_traces`: with the tracer's code
 /// inlined they cost 8-16 % instead of gaining. `-no_emulate_brk`: the program's heap is the
@@ -48,10 +49,12 @@ impl DynamoRioTracer {
             }
             Ok(path)
         };
-        Ok(DynamoRioTracer {
+        let tracer = DynamoRioTracer {
             dynamorio: file("libdynamorio.so")?,
             client: file("libhither_tracer.so")?,
-        })
+        };
+        check_wire_version(&tracer.client)?;
+        Ok(tracer)
     }
 
     /// Starts `target` as a child, attached to the segment at `attach`.
@@ -114,6 +117,23 @@ impl DynamoRioTracer {
         );
         Ok(command)
     }
+}
+
+/// A tracer of another version would leave the program to run untraced.
+fn check_wire_version(client: &Path) -> Result<()> {
+    let bytes =
+        std::fs::read(client).with_context(|| format!("cannot read {}", client.display()))?;
+    let wanted = format!("hither tracer, wire {VERSION};");
+    if bytes
+        .windows(wanted.len())
+        .any(|text| text == wanted.as_bytes())
+    {
+        return Ok(());
+    }
+    bail!(
+        "{} is of another version than this hither; build both with `make`, or install hither again",
+        client.display()
+    )
 }
 
 fn set_up_child(command: &mut Command, mask: SigSet) {
@@ -182,6 +202,18 @@ mod tests {
         check("/a;b/c.so", true, None);
         check("/'\"`/c.so", true, None);
         check(&format!("/{}/c.so", "x".repeat(2000)), true, None);
+    }
+
+    #[test]
+    fn a_tracer_of_another_version_is_refused() {
+        let check = |text: &str, fits: bool| {
+            let file = tempfile::NamedTempFile::new().expect("file");
+            std::fs::write(&file, text).expect("written");
+            assert_eq!(check_wire_version(file.path()).is_ok(), fits, "{text}");
+        };
+        check(&format!("\0hither tracer, wire {VERSION};\0"), true);
+        check(&format!("\0hither tracer, wire {VERSION}0;\0"), false);
+        check("", false);
     }
 
     #[test]
