@@ -66,7 +66,7 @@ fn measure_size(size: &BenchSize) -> std::io::Result<()> {
     let dir = tempfile::tempdir()?;
     let profile = dir.path().join("app.hither");
     let made = size.planted.profile();
-    println!("{}: {} rows of page use", size.name, made.pages.len());
+    println!("{}: {} rows of page use", size.name, made.pages.row_count());
     hither_profile::write(&made, &profile).map_err(std::io::Error::other)?;
     drop(made);
     let page = dir.path().join("app.html");

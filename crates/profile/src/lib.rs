@@ -30,6 +30,9 @@ pub mod finding;
 pub mod ids;
 mod io;
 pub mod meta;
+mod packed_rows;
+mod page_merging;
+mod page_rows;
 pub mod placement;
 pub mod prediction;
 mod redact;
@@ -49,6 +52,9 @@ pub use io::{
     WriteOutcome,
 };
 pub use meta::*;
+pub use packed_rows::{PackedRow, PackedRows, Unpacker};
+pub use page_merging::PageBudget;
+pub use page_rows::{PageRow, PageRows, RowPages};
 pub use placement::*;
 pub use prediction::*;
 pub use redact::REDACTED;
@@ -69,9 +75,9 @@ pub struct Profile {
     /// Communication by slice and pair of threads.
     pub comm: Vec<PairComm>,
     /// Accesses by page, thread and page slice.
-    pub pages: Vec<PageUse>,
+    pub pages: PageRows<PageUse>,
     /// Which thread touched each page first.
-    pub first_touch: Vec<PageFirstTouch>,
+    pub first_touch: PageRows<PageFirstTouch>,
     /// Regions of the address spaces.
     pub regions: Vec<Region>,
     /// Data structures.

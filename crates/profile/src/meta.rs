@@ -3,7 +3,7 @@ use crate::tables::Process;
 use serde::{Deserialize, Serialize};
 
 /// Raised when a reader of an older version could misread the files.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// What was run, where and how: `profile.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -101,6 +101,9 @@ pub struct PageUse {
     pub region: RegionIx,
     /// Page in the region, from 0.
     pub page: PageNo,
+    /// Pages right behind it that the row stands for too: the counts are those of all together, see
+    /// [`crate::PageRows`].
+    pub following: u32,
     /// The thread.
     pub thread: ThreadIx,
     /// Reads; with sampling, an estimate for the whole run.
@@ -164,6 +167,8 @@ pub struct PageFirstTouch {
     pub region: RegionIx,
     /// Page in the region, from 0.
     pub page: PageNo,
+    /// Pages right behind it that the row stands for too.
+    pub following: u32,
     /// The thread.
     pub thread: ThreadIx,
     /// The slice.

@@ -141,16 +141,7 @@ impl Profile {
     fn merge_uses(&mut self) {
         let roles = &self.roles;
         let role = |thread: &mut ThreadIx| *thread = roles[thread.at()];
-        self.pages.iter_mut().for_each(|u| role(&mut u.thread));
-        merge_rows(
-            &mut self.pages,
-            |u| (u.slice, u.region, u.page, u.thread),
-            |to, u| {
-                to.reads += u.reads;
-                to.writes += u.writes;
-                to.fetches += u.fetches;
-            },
-        );
+        self.pages.change_threads(|thread| roles[thread.at()]);
         self.lines.iter_mut().for_each(|u| role(&mut u.thread));
         merge_rows(
             &mut self.lines,
@@ -172,15 +163,14 @@ impl Profile {
             },
             |to, l| to.pages += l.pages,
         );
-        let touches = self.first_touch.iter_mut().map(|t| &mut t.thread);
+        self.first_touch.retain_mut(|touch| {
+            role(&mut touch.thread);
+            true
+        });
         let regions = self.regions.iter_mut().filter_map(|r| r.thread.as_mut());
         let objects = self.objects.iter_mut().filter_map(|o| o.owner.as_mut());
         let moves = self.thread_moves.iter_mut().map(|m| &mut m.thread);
-        touches
-            .chain(regions)
-            .chain(objects)
-            .chain(moves)
-            .for_each(role);
+        regions.chain(objects).chain(moves).for_each(role);
     }
 }
 

@@ -12,7 +12,7 @@ const DIR: &str = "HITHER_TEST_FULL_DISK";
 /// A profile whose `pages` table takes about 400 KB, everything else little.
 fn profile() -> Profile {
     let mut p = common::profile(3, 20);
-    let last = *p.pages.last().unwrap();
+    let last = p.pages.rows().last().unwrap();
     let mut r = common::Random(4);
     p.pages.extend((0..40_000u32).map(|_| PageUse {
         reads: r.below(1 << 40),

@@ -77,8 +77,8 @@ fn small() -> Profile {
             events: 1,
             ..PairComm::default()
         }],
-        pages: vec![PageUse::default()],
-        first_touch: vec![PageFirstTouch::default()],
+        pages: vec![PageUse::default()].into(),
+        first_touch: vec![PageFirstTouch::default()].into(),
         regions: vec![Region::default()],
         objects: vec![Object::default()],
         object_ranges: vec![ObjectRange::default()],
@@ -92,6 +92,13 @@ fn small() -> Profile {
         page_moves: vec![PageMove::default()],
         roles: Vec::new(),
     }
+}
+
+fn change<R: PageRow>(rows: &mut PageRows<R>, change: impl Fn(&mut R)) {
+    rows.retain_mut(|row| {
+        change(row);
+        true
+    });
 }
 
 #[test]
@@ -123,6 +130,25 @@ fn bad_values_are_named() {
         "row 1, column slice: 1 is not one of the 1 slices",
     );
     check(
+        |p| {
+            p.pages.push(PageUse {
+                page: PageNo(7),
+                following: u32::MAX - 6,
+                ..PageUse::default()
+            })
+        },
+        "pages.parquet is damaged: row 1, column following: no 4294967289 pages follow page 7",
+    );
+    check(
+        |p| {
+            p.first_touch.extend((0..17).map(|_| PageFirstTouch {
+                following: u32::MAX,
+                ..PageFirstTouch::default()
+            }))
+        },
+        "row 16, column following: the rows stand for too many pages",
+    );
+    check(
         |p| p.threads[1].creator = Some(ThreadIx(9)),
         "threads.parquet is damaged: row 1, column creator: 9 is not one of the 2 threads",
     );
@@ -131,15 +157,15 @@ fn bad_values_are_named() {
         "1 is not one of the 1 processes",
     );
     check(
-        |p| p.pages[0].region = RegionIx(1),
+        |p| change(&mut p.pages, |u| u.region = RegionIx(1)),
         "1 is not one of the 1 regions",
     );
     check(
-        |p| p.pages[0].thread = ThreadIx(u32::MAX),
+        |p| change(&mut p.pages, |u| u.thread = ThreadIx(u32::MAX)),
         "4294967295 is not one of the 2 threads",
     );
     check(
-        |p| p.first_touch[0].slice = SliceIx(1),
+        |p| change(&mut p.first_touch, |t| t.slice = SliceIx(1)),
         "first_touch.parquet is damaged: row 0, column slice",
     );
     check(
@@ -256,7 +282,7 @@ fn a_table_that_is_not_listed_is_empty_and_so_is_what_needs_it() {
     fs::write(&file, json.to_string()).unwrap();
     let p = read(dir.path()).unwrap();
     assert_eq!(
-        (p.regions.len(), p.pages.len(), p.object_ranges.len()),
+        (p.regions.len(), p.pages.row_count(), p.object_ranges.len()),
         (0, 0, 0)
     );
     assert_eq!((p.threads.len(), p.comm.len(), p.objects.len()), (2, 1, 1));

@@ -66,7 +66,9 @@ fn rows_are_sorted() {
     let dir = tempfile::tempdir().unwrap();
     let profile = common::profile(7, 50);
     let mut shuffled = profile.clone();
-    shuffled.pages.reverse();
+    let mut pages: Vec<_> = shuffled.pages.rows().collect();
+    pages.reverse();
+    shuffled.pages = pages.into();
     shuffled.comm.reverse();
     write(&shuffled, dir.path()).unwrap();
     let found = read(dir.path()).unwrap();
@@ -112,13 +114,14 @@ fn stencil(rows: usize) -> Profile {
                     thread: ThreadIx(((owner + k) % threads) as u32),
                     reads: 2500 + r.below(500),
                     writes: (500 + r.below(100)) * (1 - k as u64),
-                    fetches: 0,
+                    ..PageUse::default()
                 });
             }
         }
     }
-    p.pages
-        .sort_by_key(|u| (u.slice, u.region, u.page, u.thread));
+    let mut uses: Vec<_> = p.pages.rows().collect();
+    uses.sort_by_key(|u| (u.slice, u.region, u.page, u.thread));
+    p.pages = uses.into();
     p
 }
 
@@ -130,8 +133,8 @@ fn a_million_page_rows_take_six_bytes_each() {
     let bytes = fs::metadata(dir.path().join("pages.parquet"))
         .unwrap()
         .len() as f64;
-    let each = bytes / profile.pages.len() as f64;
-    eprintln!("{} rows, {each:.2} bytes each", profile.pages.len());
+    let each = bytes / profile.pages.row_count() as f64;
+    eprintln!("{} rows, {each:.2} bytes each", profile.pages.row_count());
     assert!(each <= 6.0, "{each} bytes per row");
 }
 

@@ -197,7 +197,7 @@ fn report(profile: &Profile, written: &WriteOutcome, folder: &Path) {
         .iter()
         .map(hither_profile::Thread::accesses)
         .sum();
-    let touched = profile.first_touch.len() as u64 * PAGE_SIZE;
+    let touched = profile.first_touch.single_pages() * PAGE_SIZE;
     print_stderr(&format!(
         "{}{}, {} threads, {} accesses, {} touched -> {} ({})",
         show_duration(Duration::from_nanos(meta.duration)),

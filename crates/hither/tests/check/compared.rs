@@ -111,9 +111,10 @@ fn structures_are_found_again_where_lines_and_rows_have_moved() {
     let folder = Folder::new();
     folder.write("old.hither", &profile());
     let mut edited = profile();
-    for touch in &mut edited.first_touch {
+    edited.first_touch.retain_mut(|touch| {
         touch.thread = ThreadIx(u32::from(touch.page.0 >= 16));
-    }
+        true
+    });
     edited.objects.swap(0, 1);
     for range in &mut edited.object_ranges {
         range.object = ObjectIx(1 - range.object.0);

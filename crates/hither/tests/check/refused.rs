@@ -18,8 +18,9 @@ fn small() -> Profile {
         pages: vec![PageUse {
             reads: 100,
             ..PageUse::default()
-        }],
-        first_touch: vec![PageFirstTouch::default()],
+        }]
+        .into(),
+        first_touch: vec![PageFirstTouch::default()].into(),
         slices: vec![Slice {
             traced: true,
             length: 1,

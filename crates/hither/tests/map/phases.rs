@@ -54,7 +54,7 @@ fn changing() -> Profile {
             })
             .collect(),
         comm: comm.collect(),
-        pages: [(0, 0), (60, 3)].map(page).to_vec(),
+        pages: [(0, 0), (60, 3)].map(page).into_iter().collect(),
         regions: vec![Region {
             kind: RegionKind::Brk,
             size: PAGE_SIZE,

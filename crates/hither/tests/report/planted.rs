@@ -74,7 +74,7 @@ impl Planted {
                 ..ObjectRange::default()
             }],
             first_touch: (0..self.pages).map(touch).collect(),
-            pages,
+            pages: pages.into(),
             ..Profile::default()
         }
     }

@@ -88,7 +88,7 @@ pub fn profile() -> Profile {
             ..Slice::default()
         }],
         comm: (0..THREADS / 2).map(pair).collect(),
-        pages: uses,
+        pages: uses.into(),
         first_touch: (0..pages()).map(touch).collect(),
         regions: vec![region()],
         objects: vec![Object {

@@ -1,5 +1,6 @@
 //! Options that change what is counted: `--line`, `--sharers`, `--max-size`.
-use hither_profile::CommMatrix;
+use hither_profile::{CommMatrix, RegionIx, PAGE_SIZE};
+use std::collections::BTreeSet;
 
 use crate::run::run;
 use crate::threads::{about, CREATION};
@@ -111,6 +112,52 @@ fn as_many_sharers_as_users() {
         total >= (k - 1) * accesses - first_round && total <= k * accesses + 6 * CREATION,
         "{total} events of {accesses} accesses"
     );
+}
+
+/// More pages than fit in the smallest budget there is: neighbours share rows.
+#[test]
+fn pages_are_kept_within_the_budget() {
+    let (n, pages) = (4, 150_000);
+    let (p, out, bytes) = run(&format!("uneven {n} {pages}"))
+        .with("--max-size 1M")
+        .measured();
+    assert!(out.status.success(), "{:?}", out.status);
+    assert!(bytes <= 1 << 20, "{bytes} bytes");
+    let said = |limit: &String| limit.contains("rows of page use in place of 600");
+    assert!(p.meta.limits.iter().any(said), "{:?}", p.meta.limits);
+    assert!(p.pages.row_count() < 100_000, "{}", p.pages.row_count());
+    // All pages are there, each with its thread, and accesses are what they were.
+    let size = n * pages * PAGE_SIZE;
+    let array = p.regions.iter().position(|r| r.size == size);
+    let array = RegionIx(array.expect("the mapping") as u32);
+    let (mut used, mut reads) = (BTreeSet::new(), vec![0; n as usize]);
+    for u in p.pages.iter().filter(|u| u.region == array && u.reads > 0) {
+        assert_eq!(u64::from(u.thread.0), u64::from(u.page.0) / pages, "{u:?}");
+        used.insert(u.page);
+        reads[u.thread.at()] += u.reads;
+    }
+    let touched = p.first_touch.iter().filter(|t| t.region == array);
+    assert_eq!(
+        (used.len() as u64, touched.count() as u64),
+        (n * pages, n * pages)
+    );
+    for (thread, reads) in reads.iter().enumerate() {
+        let first = thread as u64 * pages;
+        let expected: u64 = (first..first + pages).map(|p| 1 + scatter(p) % 256).sum();
+        assert_within(
+            *reads,
+            expected,
+            0.001,
+            &format!("reads of thread {thread}"),
+        );
+    }
+}
+
+/// As in the workload.
+fn scatter(page: u64) -> u64 {
+    let mut p = page.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    p ^= p >> 32;
+    p.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
 }
 
 /// The smallest budget there is, and more pairs and slices than fit in it.

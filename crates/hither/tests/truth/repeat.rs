@@ -65,7 +65,7 @@ fn forks_leave_the_parents_threads_alone() {
         assert_eq!(users.values().copied().collect::<Vec<_>>(), [(512, 512)]);
     }
     check_matrix(&p.matrix(), |_, _| (0, CREATION));
-    for u in &p.pages {
+    for u in p.pages.iter() {
         let region = &p.regions[u.region.at()];
         let process = p.threads[u.thread.at()].process;
         let shared = region.kind == RegionKind::Shared;
@@ -78,7 +78,7 @@ fn forks_leave_the_parents_threads_alone() {
 /// several a read of it is on another of them, we do not know why.
 fn all_pages(p: &Profile) -> BTreeMap<String, Counts> {
     let mut all = BTreeMap::new();
-    for u in &p.pages {
+    for u in p.pages.iter() {
         let r = &p.regions[u.region.at()];
         if r.kind == RegionKind::Stack {
             continue;
@@ -142,7 +142,7 @@ fn addresses_used_again() {
     let p = run(&format!("reuse {rounds} {pages}")).profile();
     let size = pages as u64 * 4096;
     let mut written: BTreeMap<_, u64> = BTreeMap::new();
-    for u in &p.pages {
+    for u in p.pages.iter() {
         let r = &p.regions[u.region.at()];
         if r.kind == RegionKind::Mmap && r.size == size && r.file.is_empty() {
             *written.entry((r.ordinal, u.page)).or_default() += u.writes;
@@ -160,7 +160,7 @@ fn page_ids_used_again() {
     let p = run(&format!("reuse {rounds} {pages}")).profile();
     let size = pages * 4096;
     let mut written: BTreeMap<_, u64> = BTreeMap::new();
-    for u in &p.pages {
+    for u in p.pages.iter() {
         let r = &p.regions[u.region.at()];
         if r.kind == RegionKind::Mmap && r.size == size && r.file.is_empty() {
             *written.entry((r.ordinal, u.page)).or_default() += u.writes;

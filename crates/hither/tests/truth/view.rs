@@ -58,7 +58,7 @@ fn numbering(profile: &Profile, name: &str) -> BTreeMap<(usize, u64), u64> {
 pub fn pages(profile: &Profile, name: &str) -> BTreeMap<u64, Users> {
     let numbers = numbering(profile, name);
     let mut pages: BTreeMap<u64, Users> = BTreeMap::new();
-    for u in &profile.pages {
+    for u in profile.pages.iter() {
         let Some(&page) = numbers.get(&(u.region.at(), u.page.at() as u64)) else {
             continue;
         };

@@ -51,7 +51,7 @@ pub fn traffic_unit(profile: &Profile) -> TrafficUnit {
 #[must_use]
 pub fn all_fetches(profile: &Profile) -> Option<u64> {
     let sum = || {
-        let rows = profile.pages.iter().map(|p| p.fetches);
+        let rows = profile.pages.rows().map(|p| p.fetches);
         rows.fold(0, u64::saturating_add)
     };
     profile.meta.has_fetches().then(sum)
@@ -76,7 +76,8 @@ pub fn traffic_table(
 fn page_fetches(profile: &Profile, table: &PageAccessTable, size: PageSize) -> Vec<u64> {
     let mut fetches = vec![0u64; table.len()];
     let mut at = 0;
-    for row in profile.pages.iter().filter(|row| row.fetches > 0) {
+    let parts = size.parts(&profile.pages, &profile.regions);
+    for row in parts.filter(|row| row.fetches > 0) {
         let id = size.page_of(&profile.regions, row.region, row.page);
         // Rows of one page follow one another.
         if at >= table.len() || table.id(at) != id {

@@ -1,7 +1,7 @@
 //! Accesses per page and thread, at any of the three page sizes of OPT figure 6.
 use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
-use hither_profile::{PageFirstTouch, PageUse, Region, SliceIx, ThreadIx};
+use hither_profile::{PageFirstTouch, PageRows, PageUse, Region, SliceIx, ThreadIx};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -33,12 +33,8 @@ pub struct PageAccessTable {
 
 impl PageAccessTable {
     /// Sums the rows of a `pages` table (any order, any number of slices) per page and thread.
-    pub fn from_rows<'a, R>(rows: R, regions: &[Region], size: PageSize) -> Self
-    where
-        R: IntoIterator<Item = &'a PageUse>,
-        R::IntoIter: Clone,
-    {
-        let cells = rows.into_iter().map(|u| {
+    pub fn from_rows(rows: &PageRows<PageUse>, regions: &[Region], size: PageSize) -> Self {
+        let cells = size.parts(rows, regions).map(|u| {
             let id = size.page_of(regions, u.region, u.page);
             (id, u.thread, u.reads.saturating_add(u.writes))
         });
@@ -168,15 +164,15 @@ impl PageAccessTable {
 /// it; among touches of the same slice the first row of the table wins.
 #[must_use]
 pub fn first_toucher_of_pages(
-    rows: &[PageFirstTouch],
+    rows: &PageRows<PageFirstTouch>,
     regions: &[Region],
     size: PageSize,
 ) -> PageMap<ThreadIx> {
     let mut first: Vec<(PageId, (SliceIx, ThreadIx))> = Vec::new();
     if size == PageSize::K4 {
-        first.reserve_exact(rows.len());
+        first.reserve_exact(rows.single_pages() as usize);
     }
-    for row in rows {
+    for row in size.parts(rows, regions) {
         let (id, touch) = (
             size.page_of(regions, row.region, row.page),
             (row.slice, row.thread),

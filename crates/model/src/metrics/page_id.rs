@@ -11,7 +11,9 @@
 //! Memory that processes share has a place of its own in each of them; its large pages are
 //! aligned by the offset in it, as the kernel's are. So are those of a region whose address is
 //! not known.
-use hither_profile::{PageNo, ProcessIx, Region, RegionIx, RegionKind, PAGE_SIZE};
+use hither_profile::{
+    PageNo, PageRow, PageRows, ProcessIx, Region, RegionIx, RegionKind, PAGE_SIZE,
+};
 use serde::Serialize;
 
 /// The page sizes of OPT section 5.2.1.
@@ -46,15 +48,21 @@ impl PageSize {
         if self == PageSize::K4 {
             return PageId::of_region(region, page.0.into());
         }
-        let known = regions.get(region.at());
-        let placed = known.filter(|r| r.kind != RegionKind::Shared && r.address > 0);
-        let (space, before) = placed.map_or((PageSpace::Region(region), 0), |r| {
-            (PageSpace::Process(r.process), r.address / PAGE_SIZE)
-        });
+        let (space, before) = space_of(regions, region);
         PageId {
             space,
             number: (before + u64::from(page.0)) / (self.bytes() / PAGE_SIZE),
         }
+    }
+
+    /// A table's rows, each within one page of this size.
+    pub fn parts<'a, R: PageRow>(
+        self,
+        rows: &'a PageRows<R>,
+        regions: &'a [Region],
+    ) -> impl Iterator<Item = R> + Clone + 'a {
+        let small = (self.bytes() / PAGE_SIZE) as u32;
+        rows.parts(small, move |region| space_of(regions, region).1)
     }
 }
 
@@ -68,6 +76,15 @@ impl std::str::FromStr for PageSize {
             _ => Err("pages come in 4k, 2m and 64m".to_owned()),
         }
     }
+}
+
+/// What large pages of a region are counted in, and the pages of 4 KiB there before it.
+fn space_of(regions: &[Region], region: RegionIx) -> (PageSpace, u64) {
+    let known = regions.get(region.at());
+    let placed = known.filter(|r| r.kind != RegionKind::Shared && r.address > 0);
+    placed.map_or((PageSpace::Region(region), 0), |r| {
+        (PageSpace::Process(r.process), r.address / PAGE_SIZE)
+    })
 }
 
 /// What the pages of a size are counted in.

@@ -4,7 +4,7 @@ use super::exclusivity::accesses_per_node;
 use super::page_access::PageAccessTable;
 use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
-use hither_profile::{NodeIx, PageUse, Profile, SliceIx, ThreadIx};
+use hither_profile::{NodeIx, PageRows, PageUse, Profile, SliceIx, ThreadIx};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -93,8 +93,8 @@ pub fn page_migrations(
     touchers: &PageMap<ThreadIx>,
 ) -> PageMigrationTimeline {
     let (whole, size) = whole;
-    let mut by_slice: BTreeMap<SliceIx, Vec<&PageUse>> = BTreeMap::new();
-    for row in &profile.pages {
+    let mut by_slice: BTreeMap<SliceIx, PageRows<PageUse>> = BTreeMap::new();
+    for row in profile.pages.rows() {
         by_slice.entry(row.slice).or_default().push(row);
     }
     let alone = by_slice.len() == 1;
@@ -108,7 +108,7 @@ pub fn page_migrations(
         let table = if alone {
             whole
         } else {
-            made = PageAccessTable::from_rows(rows.iter().copied(), &profile.regions, size);
+            made = PageAccessTable::from_rows(&rows, &profile.regions, size);
             &made
         };
         let mut slice = PageSlice {

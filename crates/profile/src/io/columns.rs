@@ -1,6 +1,7 @@
 //! Every table's columns, listed once: the schema, the writer and the reader all walk
 //! this list. `docs/format.md` explains the columns.
 use super::cell::{IndexedTable, ParquetCell};
+use crate::ids::PageNo;
 use crate::tables::{
     AllocationPath, FirstTouchLine, LineUse, Object, ObjectMember, ObjectRange, PageFirstTouch,
     PageMove, PageUse, PairComm, Region, Slice, SourceSite, SourceText, Thread, ThreadMove,
@@ -15,7 +16,12 @@ pub(crate) enum ColumnRule {
     Each,
     /// The column's sum stays below [`MAX_NUMBER`]: counts.
     Sum,
+    /// The column's sum stays below [`MAX_PAGES`]: pages that are gone through one by one.
+    Pages,
 }
+
+/// A table of pages stands for fewer single pages: 256 GiB of memory that a thousand threads use.
+pub(crate) const MAX_PAGES: u64 = 1 << 36;
 
 /// Two of these can be added.
 pub(crate) const MAX_NUMBER: u64 = 1 << 62;
@@ -138,21 +144,31 @@ table!(PageUse = "pages", at most 200 * MILLION,
     "slice" = slice: Free,
     "region" = region: Free,
     "page" = page: Free,
+    "following" = following: Pages,
     "thread" = thread: Free,
     "reads" = reads: Sum,
     "writes" = writes: Sum,
     "fetches" = fetches: Sum,
 }
-    const LATER: &'static [&'static str] = &["fetches"];
+    const LATER: &'static [&'static str] = &["fetches", "following"];
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        check_following(self.page, self.following)
+    }
 );
 
 table!(PageFirstTouch = "first_touch", at most 200 * MILLION,
     sorted by |r| (r.region.0, r.page.0) => (u32, u32), {
     "region" = region: Free,
     "page" = page: Free,
+    "following" = following: Pages,
     "thread" = thread: Free,
     "slice" = slice: Free,
-});
+}
+    const LATER: &'static [&'static str] = &["following"];
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        check_following(self.page, self.following)
+    }
+);
 
 table!(Region = "regions", at most 10 * MILLION, index of Regions, sorted by |_| () => (), {
     "kind" = kind: Free,
@@ -276,6 +292,17 @@ table!(PageMove = "page_moves", at most 200 * MILLION,
     "node" = node: Free,
 });
 
+/// The last page of a row has a number too.
+fn check_following(page: PageNo, following: u32) -> Result<(), (&'static str, String)> {
+    match page.0.checked_add(following) {
+        Some(_) => Ok(()),
+        None => Err((
+            "following",
+            format!("no {following} pages follow page {}", page.0),
+        )),
+    }
+}
+
 /// The other tables that `T` points into.
 pub(crate) fn referenced_tables<T: TableRow>() -> Vec<IndexedTable> {
     struct ReferenceCollector(Vec<IndexedTable>);
@@ -335,9 +362,9 @@ mod tests {
             ..EarlySite::default()
         };
         let mut file = tempfile::tempfile().unwrap();
-        encode_table(&[early], &mut file).unwrap();
+        encode_table(&vec![early], &mut file).unwrap();
         let mut counts = [Some(0); IndexedTable::COUNT];
-        let read = decode_table::<SourceSite>(file, Path::new("sites"), 1, &mut counts);
+        let read = decode_table::<Vec<SourceSite>>(file, Path::new("sites"), 1, &mut counts);
         let expected = SourceSite {
             line: 7,
             reads: 5,

@@ -1,10 +1,11 @@
 //! One Parquet file to one table. Nothing in the file is believed: the schema, sizes
 //! and every index are checked before anybody uses them.
 use super::cell::{IndexedTable, ParquetCell};
-use super::columns::{ColumnRule, ColumnVisitor, TableRow, MAX_NUMBER};
+use super::columns::{ColumnRule, ColumnVisitor, TableRow, MAX_NUMBER, MAX_PAGES};
 use super::encode::schema;
 use super::error::ProfileError;
 use super::page_headers::CheckedFile;
+use crate::packed_rows::{PackedRow, PackedRows};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
@@ -19,13 +20,26 @@ const MAX_TEXTS: usize = 1 << 30;
 /// Rows of the tables that others point into; `None` where the table is missing.
 pub(crate) type RowCounts = [Option<usize>; IndexedTable::COUNT];
 
+/// What keeps the rows of a table.
+pub(crate) trait TableList: Default + Extend<Self::Row> {
+    type Row: TableRow;
+}
+
+impl<T: TableRow> TableList for Vec<T> {
+    type Row = T;
+}
+
+impl<T: TableRow + PackedRow> TableList for PackedRows<T> {
+    type Row = T;
+}
+
 /// Reads all rows of a table of `expected` rows.
-pub(crate) fn decode_table<T: TableRow>(
+pub(crate) fn decode_table<L: TableList>(
     file: File,
     path: &Path,
     expected: usize,
     counts: &mut RowCounts,
-) -> Result<Vec<T>, ProfileError> {
+) -> Result<L, ProfileError> {
     let damaged = |what: String| ProfileError::Damaged {
         path: path.to_owned(),
         what,
@@ -33,19 +47,21 @@ pub(crate) fn decode_table<T: TableRow>(
     let broken = |e: ParquetError| damaged(e.to_string());
     let file = CheckedFile::new(file).map_err(ProfileError::io("read", path))?;
     let reader = SerializedFileReader::new(file).map_err(broken)?;
-    let order = find_columns::<T>(reader.metadata().file_metadata().schema()).map_err(damaged)?;
-    if expected > T::MAX_ROWS {
+    let order =
+        find_columns::<L::Row>(reader.metadata().file_metadata().schema()).map_err(damaged)?;
+    if expected > <L::Row as TableRow>::MAX_ROWS {
         return Err(damaged(format!(
             "{expected} rows are more than the {} possible",
-            T::MAX_ROWS
+            <L::Row as TableRow>::MAX_ROWS
         )));
     }
-    if let Some(target) = T::DEFINES {
+    if let Some(target) = <L::Row as TableRow>::DEFINES {
         counts[target as usize] = Some(expected);
     }
+    let mut all = L::default();
     let mut decoder = TableDecoder {
         rows: Vec::new(),
-        first: 0,
+        before: 0,
         end: 0,
         column: 0,
         totals: vec![(0, 0); order.len()],
@@ -62,30 +78,21 @@ pub(crate) fn decode_table<T: TableRow>(
             }
         }
         let rows = usize::try_from(meta.num_rows()).unwrap_or(usize::MAX);
-        decoder.first = decoder.rows.len();
-        decoder.end = decoder.first.saturating_add(rows);
-        if decoder.end > expected {
+        decoder.end = rows;
+        if decoder.before.saturating_add(rows) > expected {
             return Err(damaged(format!("it has more than {expected} rows")));
         }
         decoder.group = Some(reader.get_row_group(g).map_err(broken)?);
         decoder.column = 0;
-        T::visit(&mut decoder)?;
+        <L::Row as TableRow>::visit(&mut decoder)?;
+        decoder.check_rows()?;
+        decoder.before += decoder.rows.len();
+        all.extend(decoder.rows.drain(..));
     }
-    if decoder.rows.len() != expected {
-        return Err(damaged(format!(
-            "it has {} rows of {expected}",
-            decoder.rows.len()
-        )));
+    match decoder.before {
+        found if found == expected => Ok(all),
+        found => Err(damaged(format!("it has {found} rows of {expected}"))),
     }
-    for (row, r) in decoder.rows.iter().enumerate() {
-        r.check().map_err(|(column, what)| ProfileError::Row {
-            path: path.to_owned(),
-            row,
-            column,
-            what,
-        })?;
-    }
-    Ok(decoder.rows)
 }
 
 /// Where each column of `T` is in the file; `None` where an older writer had none. Columns of later
@@ -118,10 +125,10 @@ fn find_columns<T: TableRow>(found: &Type) -> Result<Vec<Option<usize>>, String>
 }
 
 struct TableDecoder<'a, R> {
+    /// Rows of the current row group, how many there are to be, and how many come before them.
     rows: Vec<R>,
-    /// Rows of the current row group.
-    first: usize,
     end: usize,
+    before: usize,
     /// Which column is next, and where each is in the file.
     column: usize,
     order: Vec<Option<usize>>,
@@ -165,8 +172,26 @@ impl<R> TableDecoder<'_, R> {
             ColumnRule::Sum if *sum >= MAX_NUMBER => {
                 Err("the sum of the column is too large".to_string())
             }
+            ColumnRule::Pages if *sum >= MAX_PAGES => {
+                Err("the rows stand for too many pages".to_string())
+            }
             _ => Ok(()),
         }
+    }
+}
+
+impl<R: TableRow> TableDecoder<'_, R> {
+    /// What must hold between the columns of a row.
+    fn check_rows(&self) -> Result<(), ProfileError> {
+        for (at, row) in self.rows.iter().enumerate() {
+            row.check().map_err(|(column, what)| ProfileError::Row {
+                path: self.path.to_owned(),
+                row: self.before + at,
+                column,
+                what,
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -192,7 +217,7 @@ impl<R: Default> ColumnVisitor<R> for TableDecoder<'_, R> {
         };
         let mut reader = get_typed_column_reader::<C::PhysicalType>(reader);
         let (mut values, mut levels) = (Vec::new(), Vec::new());
-        let mut row = self.first;
+        let mut row = 0;
         while row < self.end {
             values.clear();
             levels.clear();
@@ -201,7 +226,8 @@ impl<R: Default> ColumnVisitor<R> for TableDecoder<'_, R> {
                 .read_records(want, Some(&mut levels), None, &mut values)
                 .map_err(|e| self.damaged(name, e))?;
             if records == 0 {
-                return Err(self.damaged(name, format!("ends after row {row}")));
+                let all = self.before + row;
+                return Err(self.damaged(name, format!("ends after row {all}")));
             }
             // Rows appear only as data for them does: a row count is just a claim.
             if self.rows.len() < row + records {
@@ -215,7 +241,7 @@ impl<R: Default> ColumnVisitor<R> for TableDecoder<'_, R> {
                 let cell = C::from_physical(value).and_then(|c| self.accept(&c, rule).map(|()| c));
                 *get_mut(&mut self.rows[at]) = cell.map_err(|what| ProfileError::Row {
                     path: self.path.to_owned(),
-                    row: at,
+                    row: self.before + at,
                     column: name,
                     what,
                 })?;

@@ -1,6 +1,6 @@
 //! Room for the tables on a disk that is full of bursts.
 use super::columns::TableRow;
-use super::encode::encode_table;
+use super::encode::{encode_table, TableRows};
 use super::profile_json::{ProfileJson, TableInfo};
 use super::staging::StagingFolder;
 use super::visit_tables::{visit_tables, TableVisitor, JSON_RESERVE};
@@ -74,14 +74,23 @@ struct SizeCounter {
 }
 
 impl TableVisitor for SizeCounter {
-    fn add<T: TableRow>(&mut self, rows: &[T]) {
-        let mut count = ByteCounter(0);
-        if encode_table(rows, &mut count).is_ok() {
-            self.bytes += round_to_blocks(count.0);
-            let info = TableInfo { rows: rows.len() };
+    fn add<T: TableRow>(&mut self, rows: &dyn TableRows<T>) {
+        if let Some(bytes) = count_bytes(rows) {
+            self.bytes += round_to_blocks(bytes);
+            let info = TableInfo { rows: rows.count() };
             self.tables.insert(T::NAME.to_string(), info);
         }
     }
+}
+
+/// Bytes of a table's file; 0 where it cannot be written.
+pub(crate) fn encoded_bytes<T: TableRow>(rows: &dyn TableRows<T>) -> u64 {
+    count_bytes(rows).unwrap_or(0)
+}
+
+fn count_bytes<T: TableRow>(rows: &dyn TableRows<T>) -> Option<u64> {
+    let mut count = ByteCounter(0);
+    encode_table(rows, &mut count).ok().map(|()| count.0)
 }
 
 /// Where bytes are only counted.

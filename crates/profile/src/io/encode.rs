@@ -1,6 +1,7 @@
 //! One table to one Parquet file.
 use super::cell::{CellValue, ParquetCell};
 use super::columns::{ColumnRule, ColumnVisitor, TableRow};
+use crate::packed_rows::{PackedRow, PackedRows};
 use parquet::basic::{Compression, Repetition};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
@@ -9,7 +10,6 @@ use parquet::file::properties::{
 };
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
-use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -18,33 +18,86 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Rows handed to Parquet at a time.
 const BATCH_ROWS: usize = 1 << 14;
 
+/// Rows in memory, however they are kept there.
+pub(crate) trait TableRows<T: TableRow> {
+    fn count(&self) -> usize;
+    fn is_in_order(&self) -> bool;
+    fn to_list(&self) -> Vec<T>;
+    /// Hands over all rows, so many at a time.
+    fn in_groups(&self, rows: usize, group: &mut GroupSink<'_, T>) -> Result<(), ParquetError>;
+}
+
+type GroupSink<'a, T> = dyn FnMut(&[T]) -> Result<(), ParquetError> + 'a;
+
+impl<T: TableRow> TableRows<T> for Vec<T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.is_sorted_by_key(T::key)
+    }
+
+    fn to_list(&self) -> Vec<T> {
+        self.clone()
+    }
+
+    fn in_groups(&self, rows: usize, group: &mut GroupSink<'_, T>) -> Result<(), ParquetError> {
+        self.chunks(rows).try_for_each(group)
+    }
+}
+
+impl<T: TableRow + PackedRow> TableRows<T> for PackedRows<T> {
+    fn count(&self) -> usize {
+        self.row_count()
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.rows().is_sorted_by_key(|row| row.key())
+    }
+
+    fn to_list(&self) -> Vec<T> {
+        self.rows().collect()
+    }
+
+    fn in_groups(&self, rows: usize, group: &mut GroupSink<'_, T>) -> Result<(), ParquetError> {
+        let mut left = self.rows();
+        let mut taken: Vec<T> = Vec::with_capacity(rows.min(self.row_count()));
+        loop {
+            taken.clear();
+            taken.extend(left.by_ref().take(rows));
+            if taken.is_empty() {
+                return Ok(());
+            }
+            group(&taken)?;
+        }
+    }
+}
+
 /// Writes all rows of a table.
 pub(crate) fn encode_table<T: TableRow, W: Write + Send>(
-    rows: &[T],
+    rows: &dyn TableRows<T>,
     to: W,
 ) -> Result<(), ParquetError> {
-    let rows = sorted_rows(rows);
     let (schema, properties) = schema::<T>()?;
     let mut writer = SerializedFileWriter::new(to, schema, properties)?;
-    for rows in rows.chunks(GROUP_ROWS) {
+    let mut write = |rows: &[T]| {
         let mut group = writer.next_row_group()?;
         T::visit(&mut RowGroupEncoder {
             rows,
             group: &mut group,
         })?;
-        group.close()?;
+        group.close().map(drop)
+    };
+    if rows.is_in_order() {
+        rows.in_groups(GROUP_ROWS, &mut write)?;
+    } else {
+        let mut rows = rows.to_list();
+        rows.sort_by_key(T::key);
+        rows.in_groups(GROUP_ROWS, &mut write)?;
     }
     writer.close()?;
     Ok(())
-}
-
-fn sorted_rows<T: TableRow>(rows: &[T]) -> Cow<'_, [T]> {
-    if rows.is_sorted_by_key(T::key) {
-        return Cow::Borrowed(rows);
-    }
-    let mut rows = rows.to_vec();
-    rows.sort_by_key(T::key);
-    Cow::Owned(rows)
 }
 
 /// The columns of `T` as Parquet sees them, and how each is encoded.

@@ -21,6 +21,7 @@ mod staging;
 mod visit_tables;
 mod write;
 
+pub(crate) use disk_space::encoded_bytes;
 pub use error::ProfileError;
 pub use read::{is_decoding, read, read_meta};
 pub use staging::check_destination;

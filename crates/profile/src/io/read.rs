@@ -2,7 +2,7 @@
 //! will index with is checked here, once, so that the rest of hither can rely on it.
 use super::cell::IndexedTable;
 use super::columns::{referenced_tables, TableRow};
-use super::decode::{decode_table, RowCounts};
+use super::decode::{decode_table, RowCounts, TableList};
 use super::error::ProfileError;
 use super::profile_json::{ProfileJson, PROFILE_JSON};
 use crate::files::open_regular_file;
@@ -57,7 +57,7 @@ pub fn read(dir: &Path) -> Result<Profile, ProfileError> {
     };
     let processes = source.stored.meta.processes.len();
     source.counts[IndexedTable::Processes as usize] = Some(processes);
-    Ok(Profile {
+    let mut profile = Profile {
         threads: source.table()?,
         slices: source.table()?,
         comm: source.table()?,
@@ -76,7 +76,14 @@ pub fn read(dir: &Path) -> Result<Profile, ProfileError> {
         page_moves: source.table()?,
         meta: source.stored.meta,
         roles: Vec::new(),
-    })
+    };
+    let grain = profile.pages.grain().max(profile.first_touch.grain());
+    if grain > 1 {
+        profile.meta.limits.push(format!(
+            "There are too many pages to be looked at one by one: {grain} neighbours are seen as one."
+        ));
+    }
+    Ok(profile)
 }
 
 struct ProfileFolderReader<'a> {
@@ -88,20 +95,22 @@ struct ProfileFolderReader<'a> {
 impl ProfileFolderReader<'_> {
     /// Rows of a table; none if `profile.json` does not list it, or it points into a
     /// table that is not listed.
-    fn table<T: TableRow>(&mut self) -> Result<Vec<T>, ProfileError> {
-        let usable = referenced_tables::<T>()
+    fn table<L: TableList>(&mut self) -> Result<L, ProfileError> {
+        let name = <L::Row as TableRow>::NAME;
+        let usable = referenced_tables::<L::Row>()
             .iter()
             .all(|t| self.counts[*t as usize].is_some());
-        let Some(info) = self.stored.tables.get(T::NAME).filter(|_| usable) else {
-            return Ok(Vec::new());
+        let Some(info) = self.stored.tables.get(name).filter(|_| usable) else {
+            return Ok(L::default());
         };
-        let path = self.dir.join(T::file());
+        let file_name = <L::Row as TableRow>::file();
+        let path = self.dir.join(&file_name);
         let file = match open_regular_file(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 return Err(ProfileError::Damaged {
                     path: self.dir.to_owned(),
-                    what: format!("{} is missing, which {PROFILE_JSON} lists", T::file()),
+                    what: format!("{file_name} is missing, which {PROFILE_JSON} lists"),
                 })
             }
             Err(e) => return Err(ProfileError::io("read", path)(e)),

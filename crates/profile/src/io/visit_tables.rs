@@ -1,5 +1,6 @@
 //! All tables of a profile, one after the other.
 use super::columns::TableRow;
+use super::encode::TableRows;
 use crate::Profile;
 
 /// Room in `profile.json` for the sentences about tables that did not fit.
@@ -7,7 +8,7 @@ pub(super) const JSON_RESERVE: usize = 4096;
 
 /// What is done with each table.
 pub(super) trait TableVisitor {
-    fn add<T: TableRow>(&mut self, rows: &[T]);
+    fn add<T: TableRow>(&mut self, rows: &dyn TableRows<T>);
 }
 
 /// In the order of their worth.

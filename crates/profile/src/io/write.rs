@@ -7,7 +7,7 @@
 use super::cell::IndexedTable;
 use super::columns::{referenced_tables, TableRow};
 use super::disk_space;
-use super::encode::encode_table;
+use super::encode::{encode_table, TableRows};
 use super::error::ProfileError;
 use super::profile_json::{ProfileJson, TableInfo, PROFILE_JSON};
 use super::staging::StagingFolder;
@@ -133,7 +133,7 @@ impl FolderWriter<'_> {
         Ok(writer)
     }
 
-    fn add_file<T: TableRow>(&self, rows: &[T]) -> Result<u64, String> {
+    fn add_file<T: TableRow>(&self, rows: &dyn TableRows<T>) -> Result<u64, String> {
         let created = self.folder.create(&T::file());
         let result = created.map_err(|e| e.to_string()).and_then(|file| {
             encode_table(rows, &file).map_err(|e| match e {
@@ -174,13 +174,15 @@ impl FolderWriter<'_> {
 
 impl TableVisitor for FolderWriter<'_> {
     /// Adds a table, or notes why it is missing.
-    fn add<T: TableRow>(&mut self, rows: &[T]) {
+    fn add<T: TableRow>(&mut self, rows: &dyn TableRows<T>) {
         let lacking = referenced_tables::<T>()
             .into_iter()
             .find(|t| self.absent.contains(t));
         let outcome = match lacking {
             Some(target) => Err(format!("it needs {}, which is missing", target.name())),
-            None if rows.len() > T::MAX_ROWS => Err(format!("{} rows are too many", rows.len())),
+            None if rows.count() > T::MAX_ROWS => {
+                Err(format!("{} rows are too many", rows.count()))
+            }
             None => self
                 .add_file(rows)
                 .inspect_err(|_| self.room = DiskSpace::Short),
@@ -188,7 +190,7 @@ impl TableVisitor for FolderWriter<'_> {
         match outcome {
             Ok(bytes) => {
                 self.written.bytes += bytes;
-                let info = TableInfo { rows: rows.len() };
+                let info = TableInfo { rows: rows.count() };
                 self.stored.tables.insert(T::NAME.to_string(), info);
             }
             Err(why) => {

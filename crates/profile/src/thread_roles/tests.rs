@@ -106,9 +106,11 @@ fn pool(generations: u32) -> Profile {
         first_touch: vec![PageFirstTouch {
             region: RegionIx(0),
             page: PageNo(7),
+            following: 0,
             thread: ThreadIx(4),
             slice: SliceIx(1),
-        }],
+        }]
+        .into(),
         ..Profile::default()
     }
 }
@@ -140,7 +142,7 @@ fn tables_go_by_roles() {
         .map(|u| (u.thread.0, u.reads, u.writes))
         .collect();
     assert_eq!(uses, [(1, 18, 6), (2, 18, 6)]);
-    assert_eq!(all.first_touch[0].thread, ThreadIx(2));
+    assert_eq!(all.first_touch.rows().next().unwrap().thread, ThreadIx(2));
 }
 
 #[test]

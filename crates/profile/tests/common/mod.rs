@@ -76,7 +76,8 @@ pub fn profile(seed: u64, size: usize) -> Profile {
         p.pages.push(PageUse {
             slice: SliceIx(r.ix(slices)),
             region: RegionIx(r.ix(regions)),
-            page: PageNo(r.next() as u32),
+            page: PageNo(r.next() as u32 >> 1),
+            following: r.ix(16),
             thread: ThreadIx(r.ix(threads)),
             reads: r.count(),
             writes: r.count(),
@@ -86,7 +87,8 @@ pub fn profile(seed: u64, size: usize) -> Profile {
     for _ in 0..touches {
         p.first_touch.push(PageFirstTouch {
             region: RegionIx(r.ix(regions)),
-            page: PageNo(r.next() as u32),
+            page: PageNo(r.next() as u32 >> 1),
+            following: r.ix(16),
             thread: ThreadIx(r.ix(threads)),
             slice: SliceIx(r.ix(slices)),
         });
@@ -185,10 +187,13 @@ pub fn profile(seed: u64, size: usize) -> Profile {
     p.thread_moves.sort_by_key(|m| (m.at, m.thread));
     p.page_moves.sort_by_key(|m| (m.at, m.region, m.page));
     p.comm.sort_by_key(|c| (c.slice, c.i, c.j));
-    p.pages
-        .sort_by_key(|u| (u.slice, u.region, u.page, u.thread));
+    let mut uses: Vec<_> = p.pages.rows().collect();
+    uses.sort_by_key(|u| (u.slice, u.region, u.page, u.thread));
+    p.pages = uses.into();
     p.lines.sort_by_key(|l| (l.region, l.offset, l.thread));
-    p.first_touch.sort_by_key(|t| (t.region, t.page));
+    let mut touches: Vec<_> = p.first_touch.rows().collect();
+    touches.sort_by_key(|t| (t.region, t.page));
+    p.first_touch = touches.into();
     p.object_ranges
         .sort_by_key(|o| (o.object, o.region, o.offset));
     p

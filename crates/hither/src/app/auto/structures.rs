@@ -25,7 +25,7 @@ type PageReads = BTreeMap<(RegionIx, u32), u64>;
 /// Fills in the objects of a profile, with their estimated shares of the page faults.
 pub fn name(profile: &mut Profile, naming: &mut dyn Symbolizer) {
     let mut pages = PageReads::new();
-    for page in &profile.pages {
+    for page in profile.pages.iter() {
         *pages.entry((page.region, page.page.0)).or_default() += page.reads;
     }
     let all: u64 = pages.values().sum();
@@ -236,7 +236,8 @@ mod tests {
                 touched(0, 2, 5),
                 touched(1, 8, 7),
                 touched(2, 0, 9),
-            ],
+            ]
+            .into(),
             ..Profile::default()
         };
         profile.meta.processes.push(Process::default());

@@ -3,9 +3,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
 use hither_profile::{
-    open_regular_file, OnlineInfo, PageFirstTouch, PageMove, PageNo, PageUse, PairComm, ProcessIx,
-    Profile, ProfileMeta, Region, RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove, TraceCost,
-    TraceOptions, FORMAT_VERSION,
+    open_regular_file, OnlineInfo, PageFirstTouch, PageMove, PageNo, PageRows, PageUse, PairComm,
+    ProcessIx, Profile, ProfileMeta, Region, RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove,
+    TraceCost, TraceOptions, FORMAT_VERSION,
 };
 
 use super::mapped_areas::MappedArea;
@@ -196,7 +196,7 @@ impl ProfileBuilder {
         }
     }
 
-    fn first_touch(&self, names: &[ProfilePage], width: u32) -> Vec<PageFirstTouch> {
+    fn first_touch(&self, names: &[ProfilePage], width: u32) -> PageRows<PageFirstTouch> {
         let rows = names
             .iter()
             .zip(&self.pages)
@@ -207,11 +207,12 @@ impl ProfileBuilder {
                     page,
                     thread: touched.first,
                     slice: SliceIx(touched.slice.0 / width),
+                    ..PageFirstTouch::default()
                 })
             });
         let mut rows: Vec<_> = rows.collect();
         rows.sort_by_key(|t| (t.region, t.page));
-        rows
+        rows.into()
     }
 
     fn thread_moves(&self) -> Vec<ThreadMove> {
@@ -301,7 +302,7 @@ fn build_comm(slices: &RecordedSlices) -> Vec<PairComm> {
     rows.collect()
 }
 
-fn build_pages(slices: &RecordedSlices, names: &[ProfilePage]) -> Vec<PageUse> {
+fn build_pages(slices: &RecordedSlices, names: &[ProfilePage]) -> PageRows<PageUse> {
     let rows = slices
         .pages
         .iter()
@@ -313,13 +314,12 @@ fn build_pages(slices: &RecordedSlices, names: &[ProfilePage]) -> Vec<PageUse> {
                 page,
                 thread,
                 reads,
-                writes: 0,
-                fetches: 0,
+                ..PageUse::default()
             })
         });
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|u| (u.slice, u.region, u.page, u.thread));
-    rows
+    rows.into()
 }
 
 /// Leaves these threads out and numbers the others again. They are threads of hither's inside
@@ -402,8 +402,8 @@ mod tests {
                 thread(13, Some(1)),
             ],
             comm: vec![comm(0, 1), comm(0, 2), comm(2, 3)],
-            pages: vec![page(0, 5), page(1, 6), page(4, 7)],
-            first_touch: vec![first(1), first(3)],
+            pages: vec![page(0, 5), page(1, 6), page(4, 7)].into(),
+            first_touch: vec![first(1), first(3)].into(),
             thread_moves: vec![moved(2)],
             regions: vec![Region {
                 thread: Some(ThreadIx(1)),
@@ -423,8 +423,8 @@ mod tests {
         ];
         assert_eq!(profile.threads, expected);
         assert_eq!(profile.comm, [comm(0, 1), comm(1, 2)]);
-        assert_eq!(profile.pages, [page(0, 5), page(3, 7)]);
-        assert_eq!(profile.first_touch, [first(2)]);
+        assert_eq!(profile.pages, vec![page(0, 5), page(3, 7)].into());
+        assert_eq!(profile.first_touch, vec![first(2)].into());
         assert_eq!(profile.thread_moves, [moved(1)]);
         assert_eq!(profile.regions[0].thread, None);
     }

@@ -78,7 +78,8 @@ pub struct Args {
     #[arg(long)]
     no_follow: bool,
 
-    /// Keep the profile about this small, by coarser slices where necessary
+    /// Keep the profile about this small, by coarser slices and rows of several pages where
+    /// necessary
     #[arg(long, value_name = "SIZE", default_value = "80M", value_parser = max_size)]
     max_size: u64,
 

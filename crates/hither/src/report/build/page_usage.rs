@@ -1,5 +1,5 @@
 //! Accesses per page and thread over the whole run, in order of pages.
-use hither_profile::{PageNo, PageUse, RegionIx, ThreadIx};
+use hither_profile::{PageNo, PageRows, PageUse, RegionIx, ThreadIx};
 use std::ops::Range;
 
 /// What one thread did to one page.
@@ -32,16 +32,16 @@ pub struct PageUsage {
 impl PageUsage {
     /// Adds up the rows over page slices.
     #[must_use]
-    pub fn from_rows(rows: &[PageUse]) -> PageUsage {
+    pub fn from_rows(rows: &PageRows<PageUse>) -> PageUsage {
         let key = |u: &PageUse| (u.region, u.page, u.thread);
         let mut usage = PageUsage::default();
         // One page slice is in this order already, which for millions of rows saves a copy.
-        if rows.is_sorted_by_key(key) {
-            rows.iter().for_each(|row| usage.push_row(row));
+        if rows.iter().is_sorted_by_key(|u| key(&u)) {
+            rows.iter().for_each(|row| usage.push_row(&row));
         } else {
-            let mut sorted: Vec<&PageUse> = rows.iter().collect();
-            sorted.sort_unstable_by_key(|u| key(u));
-            sorted.into_iter().for_each(|row| usage.push_row(row));
+            let mut sorted: Vec<PageUse> = rows.iter().collect();
+            sorted.sort_unstable_by_key(key);
+            sorted.iter().for_each(|row| usage.push_row(row));
         }
         usage.starts.push(usage.uses.len());
         usage

@@ -9,7 +9,7 @@ use crate::report::page::{
 use crate::report::sparse_table::SparseTable;
 use hither_model::units::heap_blocks;
 use hither_profile::{
-    Object, ObjectIx, ObjectRange, PageFirstTouch, PageNo, Profile, RegionIx, PAGE_SIZE,
+    Object, ObjectIx, ObjectRange, PageFirstTouch, PageNo, PageRows, Profile, RegionIx, PAGE_SIZE,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -208,7 +208,7 @@ fn page_spans(ranges: &[ObjectRange], objects: &[ObjectIx]) -> HashMap<ObjectIx,
     spans
 }
 
-fn first_touch_index(rows: &[PageFirstTouch]) -> Vec<(PageKey, u32)> {
+fn first_touch_index(rows: &PageRows<PageFirstTouch>) -> Vec<(PageKey, u32)> {
     let mut touchers: Vec<_> = rows
         .iter()
         .map(|f| ((f.region, f.page), f.thread.0))

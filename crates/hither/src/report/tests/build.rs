@@ -66,8 +66,9 @@ fn profile() -> Profile {
             used(0, 0, 1, 5, 1),
             used(0, 3, 1, 7, 0),
             used(0, 9, 0, 1, 1),
-        ],
-        first_touch: vec![touched(0, 0, 1), touched(0, 1, 0), touched(0, 3, 1)],
+        ]
+        .into(),
+        first_touch: vec![touched(0, 0, 1), touched(0, 1, 0), touched(0, 3, 1)].into(),
         ..Profile::default()
     }
 }

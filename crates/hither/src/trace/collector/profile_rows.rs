@@ -87,7 +87,7 @@ pub fn build_profile(
     let processes = meta.processes.len();
     engine.slices.scale_up(&scale.stage_factors());
     let bursts = finish_bursts(&mut engine, &regions, &mut meta);
-    let profile = Profile {
+    let mut profile = Profile {
         slices: std::mem::take(&mut engine.slices.rows),
         comm,
         pages: uses.into_iter().map(|u| regions.page_use(u)).collect(),
@@ -107,6 +107,8 @@ pub fn build_profile(
         meta,
         ..Profile::default()
     };
+    let merged = profile.merge_pages(engine.page_budget());
+    profile.meta.limits.extend(merged);
     CollectedRun { profile, bursts }
 }
 
@@ -401,6 +403,7 @@ impl RegionNumbers {
             reads: u.counts[0],
             writes: u.counts[1],
             fetches: u.counts[2],
+            following: 0,
         }
     }
 
@@ -408,6 +411,7 @@ impl RegionNumbers {
         PageFirstTouch {
             region: self.region_ix(page.0),
             page: PageNo(page.1),
+            following: 0,
             thread: ThreadIx(thread),
             slice: SliceIx(slice),
         }

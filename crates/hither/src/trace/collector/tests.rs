@@ -131,13 +131,10 @@ fn threads_pages_and_communication_of_two_slices() {
         .all(|(r, n)| r.kind == RegionKind::Mmap && r.ordinal == n));
     assert_eq!(pages_of(&p, 0), [(0, 0, 10, 3), (0, 0, 1, 0)]);
     assert_eq!(pages_of(&p, 1), [(0, 0, 7, 0), (1, 3, 0, 5)]);
-    assert_eq!(p.first_touch.len(), 2);
+    let touches: Vec<_> = p.first_touch.rows().collect();
+    assert_eq!(touches.len(), 2);
     assert_eq!(
-        (
-            p.first_touch[1].region,
-            p.first_touch[1].page,
-            p.first_touch[1].thread
-        ),
+        (touches[1].region, touches[1].page, touches[1].thread),
         (RegionIx(1), PageNo(3), ThreadIx(1))
     );
     assert_eq!(p.slices.len(), 3);
@@ -404,7 +401,7 @@ fn a_small_budget_coarsens_and_says_so() {
     let total = |p: &Profile| p.pages.iter().map(|u| u.reads + u.writes).sum::<u64>();
     assert_eq!((total(&fine), total(&coarse)), (32 * 24, 32 * 24));
     assert_eq!(fine.meta.page_slices, 1);
-    assert!(coarse.meta.page_slices > 1 && coarse.pages.len() <= 100);
+    assert!(coarse.meta.page_slices > 1 && coarse.pages.row_count() <= 100);
     assert_eq!(coarse.meta.limits.len(), 1);
 }
 

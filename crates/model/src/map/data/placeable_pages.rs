@@ -7,7 +7,7 @@
 //! the 4 KiB pages it stands for, so a placement still says what is meant when the region
 //! lies elsewhere in the next run.
 use hither_profile::{
-    PageFirstTouch, PageNo, PageUse, ProcessIx, Profile, Region, RegionIx, SliceIx, ThreadIx,
+    PageNo, PageRow, PageRows, PageUse, ProcessIx, Profile, Region, RegionIx, SliceIx, ThreadIx,
     PAGE_SIZE,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +30,18 @@ impl PlacementPageSize {
             PlacementPageSize::K4 => 1,
             PlacementPageSize::M2 => (2 << 20) / PAGE_SIZE,
         }
+    }
+
+    /// A table's rows, each within one page of this size.
+    fn parts<'a, R: PageRow>(
+        self,
+        rows: &'a PageRows<R>,
+        regions: &'a [Region],
+    ) -> impl Iterator<Item = R> + 'a {
+        let address = |region: RegionIx| regions.get(region.at()).map_or(0, |r| r.address);
+        rows.parts(self.small_pages() as u32, move |region| {
+            address(region) / PAGE_SIZE
+        })
     }
 }
 
@@ -135,7 +147,7 @@ impl PlaceablePages {
             *first
         };
         let mut blocks: BTreeMap<PageBlock, Option<FirstAccess>> = BTreeMap::new();
-        for row in &profile.first_touch {
+        for row in size.parts(&profile.first_touch, &profile.regions) {
             let touch = FirstAccess {
                 slice: row.slice,
                 thread: row.thread,
@@ -146,11 +158,11 @@ impl PlaceablePages {
                 *kept = Some(touch);
             }
         }
-        let mut rows: Vec<(PageBlock, PageSliceUse)> = Vec::with_capacity(profile.pages.len());
-        for row in &profile.pages {
+        let mut rows: Vec<(PageBlock, PageSliceUse)> = Vec::new();
+        for row in size.parts(&profile.pages, &profile.regions) {
             let block = block_of(row.region, row.page);
             blocks.entry(block).or_default();
-            rows.push((block, slice_use(row)));
+            rows.push((block, slice_use(&row)));
         }
         rows.sort_unstable_by_key(|(block, u)| (*block, u.slice, u.thread));
         let mut rows = rows.into_iter().peekable();
@@ -295,16 +307,16 @@ struct PageLayout<'a> {
 
 impl PageLayout<'_> {
     fn new(profile: &Profile, size: PlacementPageSize) -> PageLayout<'_> {
-        let used = profile.pages.iter().map(|r: &PageUse| (r.region, r.page));
-        let touched = profile.first_touch.iter();
-        let touched = touched.map(|r: &PageFirstTouch| (r.region, r.page));
+        let used = profile.pages.rows().map(|row| row.pages());
+        let touched = profile.first_touch.rows().map(|row| row.pages());
         let mut length = BTreeMap::new();
-        for (region, page) in used.chain(touched) {
-            let known = profile.regions.get(region.at());
+        for run in used.chain(touched) {
+            let known = profile.regions.get(run.region.at());
             let entry = length
-                .entry(region)
+                .entry(run.region)
                 .or_insert_with(|| known.map_or(0, |r| r.size.div_ceil(PAGE_SIZE)));
-            *entry = (*entry).max(u64::from(page.0) + 1);
+            let end = u64::from(run.first) + u64::from(run.following) + 1;
+            *entry = (*entry).max(end);
         }
         PageLayout {
             regions: &profile.regions,
@@ -334,9 +346,14 @@ impl PageLayout<'_> {
 
     /// The first block in each large page: regions that share one have a common answer.
     fn common_pages(&self, profile: &Profile) -> BTreeMap<LargePage, PageBlock> {
-        let used = profile.pages.iter().map(|r| (r.region, r.page));
-        let touched = profile.first_touch.iter().map(|r| (r.region, r.page));
         let mut first = BTreeMap::new();
+        if self.size.small_pages() == 1 {
+            return first;
+        }
+        let used = self.size.parts(&profile.pages, &profile.regions);
+        let used = used.map(|r| (r.region, r.page));
+        let touched = self.size.parts(&profile.first_touch, &profile.regions);
+        let touched = touched.map(|r| (r.region, r.page));
         for (region, page) in used.chain(touched) {
             let block = self.block(region, page);
             if let Some(large) = self.large_page(block) {

@@ -98,7 +98,7 @@ fn a_large_run_is_solved() {
             })
         })
         .collect();
-    let t = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
+    let t = PageAccessTable::from_rows(&rows.iter().copied().collect(), &[], PageSize::K4);
     let best = assign_threads_to_nodes(&t, 64, 4, ExclusivityGoal::Maximise);
     assert_eq!(value(&t, 4, &best), 1.0);
     for node in 0..4 {
@@ -131,7 +131,7 @@ fn hidden_groups_are_found_in_noise() {
             });
         }
     }
-    let t = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
+    let t = PageAccessTable::from_rows(&rows.iter().copied().collect(), &[], PageSize::K4);
     let (found, wanted) = (
         value(
             &t,

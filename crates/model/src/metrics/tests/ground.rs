@@ -114,13 +114,14 @@ fn remote_is_what_is_fetched_where_that_was_counted() {
     };
     assert_eq!(shares(&profile), [(REMOTE.to_owned(), Some(0.75))]);
     profile.meta.options.cache = 1 << 20;
-    for page in &mut profile.pages {
+    profile.pages.retain_mut(|page| {
         page.fetches = if page.thread == ThreadIx(0) {
             9000
         } else {
             1000
         };
-    }
+        true
+    });
     let both = [(REMOTE_FETCHES, 0.25), (REMOTE, 0.75)];
     let both = both.map(|(name, share)| (name.to_owned(), Some(share)));
     assert_eq!(shares(&profile), both);

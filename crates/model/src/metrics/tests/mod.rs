@@ -14,7 +14,7 @@ use hither_profile::{NodeIx, PageNo, PageUse, RegionIx, SliceIx, ThreadIx};
 
 /// Pages of one region from rows of accesses per thread: `rows[page][thread]`.
 fn table(rows: &[&[u64]]) -> PageAccessTable {
-    PageAccessTable::from_rows(&uses(0, rows), &[], PageSize::K4)
+    PageAccessTable::from_rows(&uses(0, rows).into(), &[], PageSize::K4)
 }
 
 fn uses(slice: u32, rows: &[&[u64]]) -> Vec<PageUse> {
@@ -24,8 +24,7 @@ fn uses(slice: u32, rows: &[&[u64]]) -> Vec<PageUse> {
         page: PageNo(page as u32),
         thread: ThreadIx(thread as u32),
         reads,
-        writes: 0,
-        fetches: 0,
+        ..PageUse::default()
     };
     let rows = rows.iter().enumerate();
     rows.flat_map(|(p, row)| row.iter().enumerate().map(move |(t, &n)| cell(p, t, n)))

@@ -54,7 +54,7 @@ fn opt_8_9_accuracy_of_first_touch() {
 fn opt_5_2_2_migrations_start_from_first_touch() {
     let mut profile = Profile {
         threads: vec![Thread::default(); 2],
-        first_touch: vec![PageFirstTouch::default()],
+        first_touch: vec![PageFirstTouch::default()].into(),
         ..Profile::default()
     };
     for (slice, row) in [(15, [4, 0]), (5, [1, 3]), (10, [2, 2])] {
@@ -121,12 +121,12 @@ fn regions_side_by_side_share_a_large_page() {
             ..PageUse::default()
         })
         .collect();
-    let table = PageAccessTable::from_rows(&rows, &regions, PageSize::M2);
+    let table = PageAccessTable::from_rows(&rows.iter().copied().collect(), &regions, PageSize::M2);
     let users: Vec<Vec<u32>> = (0..table.len())
         .map(|p| table.uses(p).iter().map(|u| u.thread.0).collect())
         .collect();
     assert_eq!(users, [vec![4], vec![1], vec![0, 2], vec![3]]);
-    let small = PageAccessTable::from_rows(&rows, &regions, PageSize::K4);
+    let small = PageAccessTable::from_rows(&rows.iter().copied().collect(), &regions, PageSize::K4);
     assert_eq!(small.len(), 5);
     assert_eq!(small.merge_into(&regions, PageSize::M2), table);
 }
@@ -138,6 +138,7 @@ fn a_large_page_is_placed_by_its_earliest_touch() {
         page: PageNo(page),
         thread: ThreadIx(thread),
         slice: SliceIx(slice),
+        ..PageFirstTouch::default()
     };
     let rows = [
         touch(0, 3, 9),
@@ -145,7 +146,7 @@ fn a_large_page_is_placed_by_its_earliest_touch() {
         touch(8, 2, 2),
         touch(600, 4, 0),
     ];
-    let first = first_toucher_of_pages(&rows, &[], PageSize::M2);
+    let first = first_toucher_of_pages(&rows.iter().copied().collect(), &[], PageSize::M2);
     let of = |number| first.get(PageId::of_region(RegionIx(0), number));
     assert_eq!((of(0), of(1)), (Some(&ThreadIx(1)), Some(&ThreadIx(4))));
     let row = |region| PageFirstTouch {
@@ -159,7 +160,7 @@ fn a_large_page_is_placed_by_its_earliest_touch() {
         touch(0, 6, 0),
         touch(0, 7, 0),
     ];
-    let first = first_toucher_of_pages(&rows, &[], PageSize::K4);
+    let first = first_toucher_of_pages(&rows.iter().copied().collect(), &[], PageSize::K4);
     let all: Vec<_> = first.iter().map(|(id, t)| (id, t.0)).collect();
     let page = |region| PageId::of_region(RegionIx(region), 0);
     assert_eq!(all, [(page(0), 6), (page(1), 1)]);
@@ -169,7 +170,7 @@ fn a_large_page_is_placed_by_its_earliest_touch() {
 fn rows_of_all_slices_add_up() {
     let mut rows = uses(7, &[&[1, 2], &[0, 0]]);
     rows.extend(uses(3, &[&[10, 0]]));
-    let t = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
+    let t = PageAccessTable::from_rows(&rows.iter().copied().collect(), &[], PageSize::K4);
     assert_eq!(t.len(), 1, "a page without accesses is not used");
     let counts: Vec<u64> = t.uses(0).iter().map(|u| u.accesses).collect();
     assert_eq!(counts, [11, 2]);
@@ -181,7 +182,7 @@ fn absurd_counts_do_not_panic() {
     let mut rows = uses(0, &[&[most, most], &[most, 1]]);
     rows[0].writes = most;
     rows.extend(uses(1, &[&[most, most]]));
-    let t = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
+    let t = PageAccessTable::from_rows(&rows.iter().copied().collect(), &[], PageSize::K4);
     let e = exclusivity(&t, 2, &nodes(&[0, 1])).unwrap();
     assert!((0.5..=1.0).contains(&e.app));
     assert_eq!(e.histogram_pages[5] + e.histogram_pages[10], 2);
@@ -214,8 +215,8 @@ proptest! {
         let mut last = f64::INFINITY;
         let mut totals = Vec::new();
         for size in [PageSize::K4, PageSize::M2, PageSize::M64] {
-            let t = PageAccessTable::from_rows(&rows, &regions, size);
-            let small = PageAccessTable::from_rows(&rows, &regions, PageSize::K4);
+            let t = PageAccessTable::from_rows(&rows.iter().copied().collect(), &regions, size);
+            let small = PageAccessTable::from_rows(&rows.iter().copied().collect(), &regions, PageSize::K4);
             prop_assert_eq!(&small.merge_into(&regions, size), &t);
             totals.push((0..t.len()).flat_map(|p| t.uses(p)).map(|u| u.accesses).sum::<u64>());
             if let Some(e) = exclusivity(&t, 2, &of) {

@@ -40,10 +40,13 @@ pub fn first_touches(profile: &Profile) -> FirstTouches {
         let slice = profile.slices.get(row.slice.at());
         slice.map_or(0, |slice| slice.start)
     };
-    // Of several rows of a page the table's first wins.
-    let rows = profile.first_touch.iter().rev();
-    rows.map(|row| ((row.region, row.page), (row.thread, when(row))))
-        .collect()
+    let mut touches = FirstTouches::new();
+    for row in profile.first_touch.iter() {
+        // Of several rows of a page the table's first wins.
+        let touch = touches.entry((row.region, row.page));
+        touch.or_insert_with(|| (row.thread, when(&row)));
+    }
+    touches
 }
 
 /// What the homes of pages depend on.

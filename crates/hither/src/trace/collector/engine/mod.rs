@@ -23,7 +23,7 @@ use super::{CollectorConfig, LiveStatus};
 use hither_profile::binned::{BinnedCounts, CountRow};
 use hither_profile::bursts::BurstWriter;
 use hither_profile::comm::amount_and_heterogeneity;
-use hither_profile::Slice;
+use hither_profile::{PageBudget, Slice};
 use hither_sys::{wire, Segment};
 use nix::time::ClockId;
 use page_reuse::PageReuse;
@@ -44,6 +44,8 @@ const PAGE_SHARE: f64 = 0.5;
 const BURST_SHARE: f64 = 0.75;
 /// Rows in memory, whatever the size on disk may be.
 const MAX_PAGE_ROWS: usize = 1 << 18;
+/// The same of the whole run, when it has ended.
+const MOST_PAGE_ROWS: usize = 100_000_000;
 const MAX_COMM_ROWS: usize = 4 << 20;
 /// How often to ask whether processes still exist.
 const LIVENESS_INTERVAL_NS: u64 = 100_000_000;
@@ -105,10 +107,23 @@ fn row_budget(max_size: u64, share: f64, most: usize) -> usize {
     ((max_size as f64 * share / ROW_BYTES) as usize).clamp(1, most)
 }
 
+/// What of the size budget recorded accesses leave to the tables.
+fn size_without_bursts(config: &CollectorConfig) -> u64 {
+    let recorded = config.options.bursts.map_or(0.0, |_| BURST_SHARE);
+    (config.options.max_size as f64 * (1.0 - recorded)) as u64
+}
+
 impl CollectorEngine {
+    /// What the tables of pages may take at the end.
+    pub fn page_budget(&self) -> PageBudget {
+        PageBudget {
+            rows: MOST_PAGE_ROWS,
+            bytes: (size_without_bursts(&self.config) as f64 * PAGE_SHARE) as u64,
+        }
+    }
+
     pub fn new(segment: Arc<Segment>, config: CollectorConfig) -> CollectorEngine {
-        let recorded = config.options.bursts.map_or(0.0, |_| BURST_SHARE);
-        let max_size = (config.options.max_size as f64 * (1.0 - recorded)) as u64;
+        let max_size = size_without_bursts(&config);
         let mut schedule = SamplingSchedule::new(config.options.sample, SEED);
         let traced = schedule.is_traced(0);
         let active = segment.is_active() || !config.options.only_functions.is_empty();

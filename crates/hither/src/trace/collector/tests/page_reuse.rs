@@ -73,7 +73,7 @@ fn what_an_id_counted_before_stays_with_the_page_that_it_was() {
     let p = f.finish(&mut NoNames);
     assert_eq!(totals(&p, 0), [((0, 0), [7, 2]), ((1, 3), [10, 0])]);
     assert_eq!((p.threads[0].reads, p.threads[0].writes), (17, 2));
-    assert_eq!(p.first_touch.len(), 2);
+    assert_eq!(p.first_touch.row_count(), 2);
     assert_eq!(p.slices.iter().map(|s| s.accesses).sum::<u64>(), 19);
 }
 

@@ -9,7 +9,7 @@ fn row(slice: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
         thread: ThreadIx(thread),
         reads,
         writes,
-        fetches: 0,
+        ..PageUse::default()
     }
 }
 
@@ -19,6 +19,7 @@ fn touch(page: u32, thread: u32, slice: u32) -> PageFirstTouch {
         page: PageNo(page),
         thread: ThreadIx(thread),
         slice: SliceIx(slice),
+        ..PageFirstTouch::default()
     }
 }
 
@@ -36,8 +37,9 @@ fn profile() -> Profile {
             row(0, 412, 0, 2, 0),
             row(5, 412, 1, 0, 6),
             row(0, 900, 0, 0, 0),
-        ],
-        first_touch: vec![touch(0, 1, 2), touch(411, 0, 1), touch(1000, 1, 3)],
+        ]
+        .into(),
+        first_touch: vec![touch(0, 1, 2), touch(411, 0, 1), touch(1000, 1, 3)].into(),
         ..Profile::default()
     }
 }

@@ -53,7 +53,7 @@ impl Made {
 
     /// The same with writes.
     pub fn used(mut self, count: u32, toucher: u32, reads: &[u64], writes: &[u64]) -> Made {
-        let first = self.profile.first_touch.len() as u32;
+        let first = self.profile.first_touch.row_count() as u32;
         for page in (first..first + count).map(PageNo) {
             self.profile.first_touch.push(PageFirstTouch {
                 page,
@@ -83,22 +83,23 @@ impl Made {
 
     /// The last `pages` pages are fetched so often each, whoever does.
     pub fn fetched(mut self, pages: u32, fetches: u64) -> Made {
-        let end = self.profile.first_touch.len() as u32;
+        let end = self.profile.first_touch.row_count() as u32;
         let mut last = None;
-        for row in &mut self.profile.pages {
+        self.profile.pages.retain_mut(|row| {
             if row.page.0 >= end - pages && last.replace(row.page) != Some(row.page) {
                 row.fetches = fetches;
             }
-        }
+            true
+        });
         self
     }
 
     /// The last `pages` pages are a structure, whose accesses are those to them.
     pub fn named(mut self, name: &str, pages: u32) -> Made {
-        let end = self.profile.first_touch.len() as u32;
-        let inside = |u: &&PageUse| u.page.0 >= end - pages;
+        let end = self.profile.first_touch.row_count() as u32;
+        let inside = |u: &PageUse| u.page.0 >= end - pages;
         let sum = |of: fn(&PageUse) -> u64| {
-            let uses = self.profile.pages.iter().filter(inside).map(of);
+            let uses = self.profile.pages.iter().filter(inside).map(|u| of(&u));
             uses.fold(0, u64::saturating_add)
         };
         let object = Object {

@@ -68,7 +68,9 @@ fn fetches_decide_once_they_are_enough_to_tell() {
     assert_eq!(unit(&made), TrafficUnit::Fetches);
     assert_eq!(made.analysis().report.run.fetches, Some(LEAST_FETCHES));
     let mut made = spinning(0, LEAST_FETCHES / 100);
-    made.profile.pages.last_mut().unwrap().fetches -= 1;
+    let mut rows: Vec<_> = made.profile.pages.rows().collect();
+    rows.last_mut().unwrap().fetches -= 1;
+    made.profile.pages = rows.into();
     assert_eq!(unit(&made), TrafficUnit::Accesses);
 }
 
