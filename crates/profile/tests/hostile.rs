@@ -146,7 +146,7 @@ fn bad_values_are_named() {
                 ..PageFirstTouch::default()
             }))
         },
-        "row 16, column following: the rows stand for too many pages",
+        "row 17, column following: the rows stand for too many pages",
     );
     check(
         |p| p.threads[1].creator = Some(ThreadIx(9)),
@@ -217,11 +217,11 @@ fn bad_folders_are_named() {
         "no profile.json in it",
     );
     check(
-        |d| json(d, "\"format\": 1", "\"format\": 2"),
-        "was made by a newer hither (format 2); update hither",
+        |d| json(d, "\"format\": 2", "\"format\": 3"),
+        "was made by a newer hither (format 3); update hither",
     );
     check(
-        |d| json(d, "\"format\": 1", "\"format\": 0"),
+        |d| json(d, "\"format\": 2", "\"format\": 0"),
         "is not a profile",
     );
     check(

@@ -166,7 +166,9 @@ fn a_link_to_a_profile_stays_a_link() {
 fn files_are_never_writable_by_everybody() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.hither");
-    write(&common::profile(2, 5), &path).unwrap();
+    let mut profile = common::profile(2, 5);
+    profile.meta.online = Some(OnlineInfo::default());
+    write(&profile, &path).unwrap();
     let mut all = vec![path.clone()];
     all.extend(fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()));
     assert_eq!(all.len(), 18);

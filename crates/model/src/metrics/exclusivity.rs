@@ -12,7 +12,7 @@ pub const EXCLUSIVITY_BINS: usize = 11;
 pub fn accesses_per_node(uses: &[ThreadPageAccesses], node_of: &[NodeIx], per_node: &mut [u64]) {
     per_node.fill(0);
     for u in uses {
-        per_node[node_of[u.thread.at()].at()] += u.accesses;
+        per_node[node_of[u.thread().at()].at()] += u.accesses();
     }
 }
 

@@ -359,16 +359,16 @@ fn group_pages(
         if uses.len() < 2 {
             continue;
         }
-        let total: u64 = uses.iter().map(|u| u.accesses).sum();
+        let total: u64 = uses.iter().map(|u| u.accesses()).sum();
         let share = |n: u64| {
             let steps = u128::from(n) * u128::from(share_steps) + u128::from(total / 2);
             (steps / u128::from(total)) as u8
         };
         let shape = uses
             .iter()
-            .map(|u| (u.thread.0, share(u.accesses)))
+            .map(|u| (u.thread().0, share(u.accesses())))
             .collect();
-        let cells = uses.iter().map(|u| (u.thread.0, u.accesses as i64));
+        let cells = uses.iter().map(|u| (u.thread().0, u.accesses() as i64));
         match by_shape.get(&shape) {
             Some(&group) => {
                 for (sum, cell) in groups[group].iter_mut().zip(cells) {

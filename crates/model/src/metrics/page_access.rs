@@ -3,20 +3,37 @@ use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
 use hither_profile::{PageFirstTouch, PageRows, PageUse, Region, SliceIx, ThreadIx};
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
-
-/// The accesses of one thread to one page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadPageAccesses {
-    /// The thread that made the accesses.
-    pub thread: ThreadIx,
-    /// Reads and writes.
-    pub accesses: u64,
-}
 
 /// More accesses than any thread makes to a page in days. Counts of a damaged profile are
 /// cut here, so that sums over a page cannot overflow.
 const MAX_ACCESSES: u64 = 1 << 44;
+
+/// The accesses of one thread to one page. In eight bytes, as there are so many of them: the thread in the
+/// upper bits, which a profile has fewer than 2^16 of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadPageAccesses(u64);
+
+const ACCESS_BITS: u32 = 48;
+
+impl ThreadPageAccesses {
+    fn new(thread: ThreadIx, accesses: u64) -> Self {
+        ThreadPageAccesses(u64::from(thread.0) << ACCESS_BITS | accesses.min(MAX_ACCESSES))
+    }
+
+    /// The thread that made the accesses.
+    #[must_use]
+    pub fn thread(&self) -> ThreadIx {
+        ThreadIx((self.0 >> ACCESS_BITS) as u32)
+    }
+
+    /// Reads and writes.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.0 & ((1 << ACCESS_BITS) - 1)
+    }
+}
 
 /// A page, a thread, and its accesses to the page.
 type TableCell = (PageId, ThreadIx, u64);
@@ -27,7 +44,7 @@ pub struct PageAccessTable {
     /// A table with other sums of the same pages has this in common.
     ids: Arc<Vec<PageId>>,
     /// Uses of page p are `uses[starts[p]..starts[p + 1]]`.
-    starts: Arc<Vec<usize>>,
+    starts: Arc<Vec<u32>>,
     uses: Vec<ThreadPageAccesses>,
 }
 
@@ -63,19 +80,17 @@ impl PageAccessTable {
             let new_page = ids.last() != Some(&id);
             if new_page {
                 ids.push(id);
-                starts.push(uses.len());
+                starts.push(uses.len() as u32);
             }
             match uses.last_mut() {
-                Some(last) if !new_page && last.thread == thread => {
-                    last.accesses = last.accesses.saturating_add(accesses).min(MAX_ACCESSES);
+                Some(last) if !new_page && last.thread() == thread => {
+                    let sum = last.accesses().saturating_add(accesses);
+                    *last = ThreadPageAccesses::new(thread, sum);
                 }
-                _ => uses.push(ThreadPageAccesses {
-                    thread,
-                    accesses: accesses.min(MAX_ACCESSES),
-                }),
+                _ => uses.push(ThreadPageAccesses::new(thread, accesses)),
             }
         }
-        starts.push(uses.len());
+        starts.push(uses.len() as u32);
         PageAccessTable {
             ids: Arc::new(ids),
             starts: Arc::new(starts),
@@ -93,11 +108,11 @@ impl PageAccessTable {
         let large = |page: usize| self.ids[page].at_size(regions, size);
         for page in 0..self.len() {
             for u in self.uses(page) {
-                let at = u.thread.at();
+                let at = u.thread().at();
                 if at >= sums.len() {
                     sums.resize(at + 1, None);
                 }
-                sums[at] = Some(sums[at].unwrap_or(0).saturating_add(u.accesses));
+                sums[at] = Some(sums[at].unwrap_or(0).saturating_add(u.accesses()));
             }
             let id = large(page);
             if page + 1 == self.len() || large(page + 1) != id {
@@ -117,11 +132,12 @@ impl PageAccessTable {
     pub fn scaled_to(&self, sums: &[u64]) -> Self {
         let mut table = self.clone();
         for (page, &sum) in sums.iter().enumerate() {
-            let uses = &mut table.uses[self.starts[page]..self.starts[page + 1]];
-            let all: u128 = uses.iter().map(|u| u128::from(u.accesses)).sum();
+            let uses = &mut table.uses[self.uses_range(page)];
+            let all: u128 = uses.iter().map(|u| u128::from(u.accesses())).sum();
             for u in uses {
-                let part = (u128::from(u.accesses) * u128::from(sum) + all / 2) / all.max(1);
-                u.accesses = (part as u64).min(MAX_ACCESSES);
+                let part = u128::from(u.accesses()) * u128::from(sum) + all / 2;
+                let part = u64::try_from(part / all.max(1)).unwrap_or(MAX_ACCESSES);
+                *u = ThreadPageAccesses::new(u.thread(), part);
             }
         }
         table
@@ -148,12 +164,16 @@ impl PageAccessTable {
     /// Accesses to a page, in order of threads.
     #[must_use]
     pub fn uses(&self, page: usize) -> &[ThreadPageAccesses] {
-        &self.uses[self.starts[page]..self.starts[page + 1]]
+        &self.uses[self.uses_range(page)]
+    }
+
+    fn uses_range(&self, page: usize) -> Range<usize> {
+        self.starts[page] as usize..self.starts[page + 1] as usize
     }
 
     /// Positions of the pages from `first` to `last`, both of the same region or process.
     #[must_use]
-    pub fn page_range(&self, first: PageId, last: PageId) -> std::ops::Range<usize> {
+    pub fn page_range(&self, first: PageId, last: PageId) -> Range<usize> {
         let from = self.ids.partition_point(|id| *id < first);
         let to = self.ids.partition_point(|id| *id <= last);
         from..to.max(from)
@@ -168,15 +188,18 @@ pub fn first_toucher_of_pages(
     regions: &[Region],
     size: PageSize,
 ) -> PageMap<ThreadIx> {
-    let mut first: Vec<(PageId, (SliceIx, ThreadIx))> = Vec::new();
-    if size == PageSize::K4 {
-        first.reserve_exact(rows.single_pages() as usize);
+    let touches = || {
+        let rows = size.parts(rows, regions);
+        rows.map(|row| {
+            let id = size.page_of(regions, row.region, row.page);
+            (id, (row.slice, row.thread))
+        })
+    };
+    if size == PageSize::K4 && touches().is_sorted_by(|a, b| a.0 < b.0) {
+        return PageMap::from_sorted(touches().map(|(id, (_, thread))| (id, thread)));
     }
-    for row in size.parts(rows, regions) {
-        let (id, touch) = (
-            size.page_of(regions, row.region, row.page),
-            (row.slice, row.thread),
-        );
+    let mut first: Vec<(PageId, (SliceIx, ThreadIx))> = Vec::new();
+    for (id, touch) in touches() {
         // The parts of a large page follow one another.
         match first.last_mut() {
             Some((last, before)) if *last == id => {
@@ -190,5 +213,5 @@ pub fn first_toucher_of_pages(
     // What is last of a page in this order is the first row of its first slice.
     first.reverse();
     first.sort_by_key(|(id, (slice, _))| (*id, Reverse(*slice)));
-    PageMap::from_pairs(first).map(|(_, thread)| *thread)
+    PageMap::from_sorted(first.into_iter().map(|(id, (_, thread))| (id, thread)))
 }

@@ -49,10 +49,8 @@ impl PageSize {
             return PageId::of_region(region, page.0.into());
         }
         let (space, before) = space_of(regions, region);
-        PageId {
-            space,
-            number: (before + u64::from(page.0)) / (self.bytes() / PAGE_SIZE),
-        }
+        let number = before.saturating_add(page.0.into()) / (self.bytes() / PAGE_SIZE);
+        PageId::new(space, number)
     }
 
     /// A table's rows, each within one page of this size.
@@ -88,40 +86,50 @@ fn space_of(regions: &[Region], region: RegionIx) -> (PageSpace, u64) {
 }
 
 /// What the pages of a size are counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PageSpace {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PageSpace {
     /// A region: all pages of 4 KiB, and the larger ones of memory that has no one address.
     Region(RegionIx),
     /// The addresses of a process.
     Process(ProcessIx),
 }
 
-/// A page of any size.
+/// A page of any size. In eight bytes, as there are so many of them: from the highest bit on, whether it
+/// is one of a process, the number of the region or process, the number of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PageId {
-    /// What it lies in.
-    pub space: PageSpace,
-    /// Number from the start of that, in pages of the size chosen.
-    pub number: u64,
-}
+pub struct PageId(u64);
+
+const OF_PROCESS: u64 = 1 << 63;
 
 impl PageId {
+    fn new(space: PageSpace, number: u64) -> Self {
+        let (kind, index) = match space {
+            PageSpace::Region(region) => (0, region.0),
+            PageSpace::Process(process) => (OF_PROCESS, process.0),
+        };
+        let index = u64::from(index & (u32::MAX >> 1));
+        PageId(kind | index << 32 | number.min(u32::MAX.into()))
+    }
+
     /// A page of 4 KiB.
     #[must_use]
     pub fn of_region(region: RegionIx, number: u64) -> Self {
-        let space = PageSpace::Region(region);
-        PageId { space, number }
+        PageId::new(PageSpace::Region(region), number)
+    }
+
+    /// Number from the start of its region or process, in pages of its size.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.0 as u32
     }
 
     /// The page of another size around one of 4 KiB.
     #[must_use]
     pub fn at_size(self, regions: &[Region], size: PageSize) -> Self {
-        match self.space {
-            PageSpace::Region(region) => {
-                let page = u32::try_from(self.number).unwrap_or(u32::MAX);
-                size.page_of(regions, region, PageNo(page))
-            }
-            PageSpace::Process(_) => self,
+        if self.0 & OF_PROCESS != 0 {
+            return self;
         }
+        let region = RegionIx((self.0 >> 32) as u32);
+        size.page_of(regions, region, PageNo(self.number()))
     }
 }

@@ -94,10 +94,14 @@ pub fn page_migrations(
 ) -> PageMigrationTimeline {
     let (whole, size) = whole;
     let mut by_slice: BTreeMap<SliceIx, PageRows<PageUse>> = BTreeMap::new();
-    for row in profile.pages.rows() {
-        by_slice.entry(row.slice).or_default().push(row);
+    let first = profile.pages.rows().next().map(|row| row.slice);
+    let alone = first.filter(|first| profile.pages.rows().all(|row| row.slice == *first));
+    match alone {
+        Some(slice) => drop(by_slice.insert(slice, PageRows::default())),
+        None => {
+            (profile.pages.rows()).for_each(|row| by_slice.entry(row.slice).or_default().push(row))
+        }
     }
-    let alone = by_slice.len() == 1;
     let mut out = PageMigrationTimeline::default();
     let mut place = touchers.map(|t| (node_of[t.at()], 0u32));
     // Of a profile that does not say who touched them first.
@@ -105,7 +109,7 @@ pub fn page_migrations(
     let mut per_node = vec![0; nodes];
     for (first, rows) in by_slice {
         let made;
-        let table = if alone {
+        let table = if alone.is_some() {
             whole
         } else {
             made = PageAccessTable::from_rows(&rows, &profile.regions, size);

@@ -83,7 +83,7 @@ impl NodeResidence {
     /// The node that a use of a page comes from.
     #[must_use]
     pub fn node_of_use(&self, u: &ThreadPageAccesses) -> NodeIx {
-        self.threads[u.thread.at()]
+        self.threads[u.thread().at()]
     }
 
     /// The share of accesses that go to another node's memory, of those to pages whose place
@@ -106,7 +106,7 @@ impl NodeResidence {
             };
             for u in table.uses(page) {
                 let cell = &mut traffic.cells[self.node_of_use(u).at() * self.nodes + home.at()];
-                *cell = cell.saturating_add(u.accesses);
+                *cell = cell.saturating_add(u.accesses());
             }
         }
         traffic

@@ -197,15 +197,16 @@ fn metrics_of_structure(
 ) -> StructureMetrics {
     let o = &profile.objects[object];
     let mut touched: BTreeMap<ThreadIx, u64> = BTreeMap::new();
-    let mut users: Vec<ThreadIx> = Vec::new();
+    // By thread.
+    let mut users = vec![false; profile.threads.len()];
     for &p in held {
         if let Some(&t) = pages.touchers.get(pages.table.id(p)) {
             *touched.entry(t).or_default() += 1;
         }
-        users.extend(pages.table.uses(p).iter().map(|u| u.thread));
+        for u in pages.table.uses(p) {
+            users[u.thread().at()] = true;
+        }
     }
-    users.sort_unstable();
-    users.dedup();
     let mut first_touch: Vec<(ThreadIx, u64)> = touched.into_iter().collect();
     first_touch.sort_by_key(|&(t, n)| (std::cmp::Reverse(n), t));
     let (nodes, node_of) = (pages.nodes, pages.node_of);
@@ -231,7 +232,7 @@ fn metrics_of_structure(
         fetch_share: fetch_share(all_fetches, o.fetches),
         estimated: o.estimated,
         pages: held.len() as u64,
-        threads: users.len() as u64,
+        threads: users.iter().filter(|uses| **uses).count() as u64,
         exclusivity: exclusivity_of(pages.table, each(), nodes, node_of).map(|e| e.app),
         first_touch_accuracy: accuracy_of(pages.table, each(), nodes, node_of, place)
             .map(|a| a.app),

@@ -95,7 +95,7 @@ pub fn shares_served_by_node(case: &FindingContext, pages: &[usize]) -> Vec<f64>
     for &page in pages {
         if let Some(node) = case.ground.node_of_page(case.analysis.table.id(page)) {
             let uses = case.analysis.traffic.uses(page).iter();
-            served[node.at()] += uses.map(|u| u.accesses).sum::<u64>() as f64;
+            served[node.at()] += uses.map(|u| u.accesses()).sum::<u64>() as f64;
         }
     }
     let all: f64 = served.iter().sum();

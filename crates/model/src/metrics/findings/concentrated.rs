@@ -39,7 +39,7 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
 
 fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
     let table = &case.analysis.table;
-    let sum = |page: usize| table.uses(page).iter().map(|u| u.accesses as f64).sum();
+    let sum = |page: usize| table.uses(page).iter().map(|u| u.accesses() as f64).sum();
     let accesses: Vec<f64> = pages.iter().map(|&page| sum(page)).collect();
     let all: f64 = accesses.iter().sum();
     let mean = all / pages.len() as f64;
@@ -96,7 +96,7 @@ fn dominant_user(case: &FindingContext, pages: &[usize]) -> Option<(ThreadIx, f6
         .iter()
         .flat_map(|&page| case.analysis.table.uses(page))
     {
-        by_thread[u.thread.at()] += u.accesses as f64;
+        by_thread[u.thread().at()] += u.accesses() as f64;
     }
     let all: f64 = by_thread.iter().sum();
     let users = by_thread

@@ -109,8 +109,8 @@ fn first_touch_stats(case: &FindingContext, pages: &[usize], toucher: ThreadIx) 
     for &page in pages {
         let table = &case.analysis.traffic;
         let uses = table.uses(page);
-        if let Ok(at) = uses.binary_search_by_key(&toucher, |u| u.thread) {
-            own += uses[at].accesses as f64;
+        if let Ok(at) = uses.binary_search_by_key(&toucher, |u| u.thread()) {
+            own += uses[at].accesses() as f64;
         }
         let here = case.ground.node_of_page(table.id(page));
         let (sum, max) = by_node.sum_and_most(page);

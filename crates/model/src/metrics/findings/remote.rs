@@ -61,7 +61,7 @@ fn page_localities(case: &FindingContext) -> Vec<PageLocality> {
         per_node.fill(0);
         for u in table.uses(at) {
             let cell = &mut per_node[ground.node_of_use(u).at()];
-            *cell = cell.saturating_add(u.accesses);
+            *cell = cell.saturating_add(u.accesses());
         }
         PageLocality {
             all: per_node.iter().map(|&n| n as f64).sum(),

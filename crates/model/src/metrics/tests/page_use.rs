@@ -41,7 +41,7 @@ fn opt_8_9_accuracy_of_first_touch() {
     close(a.app, 4.0 / 12.0);
     close(a.local, 4.0 / 12.0);
     // A page with no known place does not count.
-    let known = |id: PageId| (id.number == 1).then_some(NodeIx(1));
+    let known = |id: PageId| (id == PageId::of_region(RegionIx(0), 1)).then_some(NodeIx(1));
     let a = accuracy_of(&t, 0..2, 2, &of, known).unwrap();
     assert_eq!((a.page, a.app, a.pages), (1.0, 1.0, 1));
     assert_eq!(accuracy_of(&t, 0..2, 2, &of, |_| None), None);
@@ -86,7 +86,7 @@ fn region(address: u64) -> Region {
 #[test]
 fn large_pages_follow_the_address() {
     let regions = [region((3 << 20) - 4096)];
-    let page = |size: PageSize, page| size.page_of(&regions, RegionIx(0), PageNo(page)).number;
+    let page = |size: PageSize, page| size.page_of(&regions, RegionIx(0), PageNo(page)).number();
     assert_eq!(
         [0, 256, 257, 768, 769].map(|p| page(PageSize::M2, p)),
         [1, 1, 2, 2, 3]
@@ -123,7 +123,7 @@ fn regions_side_by_side_share_a_large_page() {
         .collect();
     let table = PageAccessTable::from_rows(&rows.iter().copied().collect(), &regions, PageSize::M2);
     let users: Vec<Vec<u32>> = (0..table.len())
-        .map(|p| table.uses(p).iter().map(|u| u.thread.0).collect())
+        .map(|p| table.uses(p).iter().map(|u| u.thread().0).collect())
         .collect();
     assert_eq!(users, [vec![4], vec![1], vec![0, 2], vec![3]]);
     let small = PageAccessTable::from_rows(&rows.iter().copied().collect(), &regions, PageSize::K4);
@@ -172,7 +172,7 @@ fn rows_of_all_slices_add_up() {
     rows.extend(uses(3, &[&[10, 0]]));
     let t = PageAccessTable::from_rows(&rows.iter().copied().collect(), &[], PageSize::K4);
     assert_eq!(t.len(), 1, "a page without accesses is not used");
-    let counts: Vec<u64> = t.uses(0).iter().map(|u| u.accesses).collect();
+    let counts: Vec<u64> = t.uses(0).iter().map(|u| u.accesses()).collect();
     assert_eq!(counts, [11, 2]);
 }
 
@@ -218,7 +218,7 @@ proptest! {
             let t = PageAccessTable::from_rows(&rows.iter().copied().collect(), &regions, size);
             let small = PageAccessTable::from_rows(&rows.iter().copied().collect(), &regions, PageSize::K4);
             prop_assert_eq!(&small.merge_into(&regions, size), &t);
-            totals.push((0..t.len()).flat_map(|p| t.uses(p)).map(|u| u.accesses).sum::<u64>());
+            totals.push((0..t.len()).flat_map(|p| t.uses(p)).map(|u| u.accesses()).sum::<u64>());
             if let Some(e) = exclusivity(&t, 2, &of) {
                 prop_assert!(e.app <= last + 1e-12);
                 last = e.app;
