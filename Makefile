@@ -206,6 +206,7 @@ bench-rebuild: build
 bench-growth: build
 	mkdir -p target/growth
 	$(CC) -O2 -g -Wall -Wextra -pthread -o target/growth/grow bench/growth/grow.c
+	$(CARGO) build --release --package hither-profile --example wide
 	python3 bench/growth.py $(BENCH_ARGS)
 
 # Looked at by people: target/screenshots.

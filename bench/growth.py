@@ -33,7 +33,9 @@ SIZES = {
     "processes": ("in turn", [10, 50, 200, 1_000]),
     "forks": ("of 1000 blocks", [50, 200, 800, 3_000]),
 }
-READERS = ("stat", "check", "report")
+READERS = ("stat", "check", "map", "report")
+# Rows of page use; of the most, map and report take 7 GB.
+ROWS = [100_000, 1_000_000, 10_000_000, 100_000_000]
 
 
 class Watcher(threading.Thread):
@@ -125,20 +127,20 @@ def table(title, values, measure):
     return True
 
 
-def readers(hither, program, values, folder, limit):
-    """What reading profiles costs by their size; False where something failed."""
-    profiles = {}
-    for n in values:
-        _, profiles[n] = traced(hither, program, "blocks", n, folder, limit)
+def readers(hither, wide, values, folder, limit):
+    """What reading profiles costs by their rows of page use; False where something failed."""
     good = True
     for verb in READERS:
         def read(n, verb=verb):
-            extra = {"report": ["-o", str(Path(folder, "page.html"))], "check": ["--max-remote", "100%"]}
+            profile = Path(folder, f"{n}.hither")
+            if not profile.exists():
+                run([str(wide), str(profile), str(n)], limit)
+            extra = {"report": ["-o", str(Path(folder, "page.html"))], "check": ["--max-remote", "100%"],
+                     "map": ["-o", str(Path(folder, "app.place.json")), "--topology", "xeon-x7550x4"]}
             start = time.monotonic()
-            command = [str(hither), verb, *extra.get(verb, []), str(profiles[n])]
-            found = run(command, limit)
-            return found | {"after": time.monotonic() - start, "size": profile_bytes(profiles[n])}
-        good &= table(f"{verb}: blocks of 1 KiB in the profile; `after` is the time it took", values, read)
+            found = run([str(hither), verb, *extra.get(verb, []), str(profile)], limit)
+            return found | {"after": time.monotonic() - start, "size": profile_bytes(profile)}
+        good &= table(f"{verb}: rows of page use in the profile; `after` is the time it took", values, read)
     return good
 
 
@@ -150,6 +152,7 @@ def arguments():
     parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="for one run (default 600)")
     parser.add_argument("--hither", type=Path, default=ROOT / "target/release/hither")
     parser.add_argument("--program", type=Path, default=ROOT / "target/growth/grow")
+    parser.add_argument("--wide", type=Path, default=ROOT / "target/release/examples/wide")
     args = parser.parse_args()
     unknown = set(args.sizes) - set(SIZES) - {"readers"}
     if unknown:
@@ -163,11 +166,11 @@ def main():
     print("{cpu}, {processors} processors, {memory_gib} GiB, Linux {kernel}, load {load:.1f}, {date}".format(**about))
     good = True
     for size in args.sizes or [*SIZES, "readers"]:
-        unit, values = SIZES["blocks" if size == "readers" else size]
+        unit, values = ("rows", ROWS) if size == "readers" else SIZES[size]
         values = [int(n) for n in args.range.split(",")] if args.range else values[:3] if args.quick else values
         with tempfile.TemporaryDirectory(prefix="bench-growth-") as folder:
             if size == "readers":
-                good &= readers(args.hither, args.program, values, folder, args.limit)
+                good &= readers(args.hither, args.wide, values, folder, args.limit)
                 continue
             good &= table(f"{size} ({unit})", values,
                           lambda n, s=size, f=folder: traced(args.hither, args.program, s, n, f, args.limit)[0])

@@ -7,13 +7,32 @@ use std::cmp::Ordering;
 /// 1 is fast, 9 small. Of 12 MB of counts 4 makes 1 % more than 9, in half the time.
 const DEFLATE: u8 = 4;
 
+/// A row and its count, whose halves are apart so that the two fit into twelve bytes: there are millions.
+#[derive(Clone, Copy, Debug)]
+struct TableCell {
+    row: u32,
+    count: [u32; 2],
+}
+
+impl TableCell {
+    fn new(row: u32, count: u64) -> Self {
+        let count = [count as u32, (count >> 32) as u32];
+        TableCell { row, count }
+    }
+
+    fn count(self) -> u64 {
+        let [low, high] = self.count;
+        u64::from(high) << 32 | u64::from(low)
+    }
+}
+
 /// A sparse table being filled, column by column.
 #[derive(Clone, Debug, Default)]
 pub struct SparseTable {
     rows: u32,
     /// Cells of column c are `cells[starts[c]..starts[c + 1]]`, rows ascending.
-    starts: Vec<usize>,
-    cells: Vec<(u32, u64)>,
+    starts: Vec<u32>,
+    cells: Vec<TableCell>,
     merged: u32,
 }
 
@@ -30,8 +49,10 @@ impl SparseTable {
 
     /// Appends a column. Rows ascend; cells of 0 are left out.
     pub fn push(&mut self, cells: impl IntoIterator<Item = (u32, u64)>) {
-        self.cells.extend(cells.into_iter().filter(|c| c.1 > 0));
-        self.starts.push(self.cells.len());
+        let cells = cells.into_iter().filter(|c| c.1 > 0);
+        self.cells
+            .extend(cells.map(|(row, count)| TableCell::new(row, count)));
+        self.starts.push(self.cells.len() as u32);
     }
 
     #[must_use]
@@ -45,8 +66,8 @@ impl SparseTable {
         self.cells.len()
     }
 
-    fn column(&self, at: usize) -> &[(u32, u64)] {
-        &self.cells[self.starts[at]..self.starts[at + 1]]
+    fn column(&self, at: usize) -> &[TableCell] {
+        &self.cells[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
     /// Two columns become one that keeps each row's larger cell.
@@ -61,7 +82,7 @@ impl SparseTable {
                 &[]
             };
             merge_max(self.column(at), right, &mut out.cells);
-            out.starts.push(out.cells.len());
+            out.starts.push(out.cells.len() as u32);
         }
         out
     }
@@ -69,20 +90,20 @@ impl SparseTable {
     /// The table as the page has it; `exact` keeps counts to the last digit.
     #[must_use]
     pub fn pack(&self, exact: bool) -> PackedGrid {
-        let max = self.cells.iter().map(|c| c.1).max().unwrap_or(0);
+        let max = self.cells.iter().map(|c| c.count()).max().unwrap_or(0);
         let step = if exact { 0.0 } else { log_step(max) };
         let mut bytes = Vec::with_capacity(self.cells.len() * 2 + self.starts.len());
         for column in self.starts.windows(2) {
-            push_leb128((column[1] - column[0]) as u64, &mut bytes);
+            push_leb128((column[1] - column[0]).into(), &mut bytes);
         }
         for at in 0..self.columns() {
             let mut before = 0;
-            for &(row, _) in self.column(at) {
-                push_leb128(u64::from(row - before), &mut bytes);
-                before = row;
+            for cell in self.column(at) {
+                push_leb128(u64::from(cell.row - before), &mut bytes);
+                before = cell.row;
             }
         }
-        for &(_, count) in &self.cells {
+        for count in self.cells.iter().map(|c| c.count()) {
             if step > 0.0 {
                 bytes.push(log_code(count, step));
             } else {
@@ -101,18 +122,18 @@ impl SparseTable {
     }
 }
 
-fn merge_max(mut left: &[(u32, u64)], mut right: &[(u32, u64)], out: &mut Vec<(u32, u64)>) {
+fn merge_max(mut left: &[TableCell], mut right: &[TableCell], out: &mut Vec<TableCell>) {
     while let ([a, more_left @ ..], [b, more_right @ ..]) = (left, right) {
-        if a.0 <= b.0 {
+        if a.row <= b.row {
             left = more_left;
         }
-        if b.0 <= a.0 {
+        if b.row <= a.row {
             right = more_right;
         }
-        out.push(match a.0.cmp(&b.0) {
+        out.push(match a.row.cmp(&b.row) {
             Ordering::Less => *a,
             Ordering::Greater => *b,
-            Ordering::Equal => (a.0, a.1.max(b.1)),
+            Ordering::Equal => TableCell::new(a.row, a.count().max(b.count())),
         });
     }
     out.extend_from_slice(left);

@@ -248,7 +248,7 @@ fn draw_page_map(
             }
             next = place.1 .0.saturating_add(1);
             let uses = usage.uses(page);
-            density.push(uses.iter().map(|u| (u.thread.0, u.accesses())));
+            density.push(uses.clone().map(|u| (u.thread.0, u.accesses())));
             first_touch.push(find_first_toucher(touchers, place));
             for u in uses {
                 let total = totals.entry(u.thread.0).or_default();
