@@ -15,12 +15,12 @@ use super::thread_rows::ThreadNumbers;
 use super::window_regions::{named_pages, ChunkAliasMap};
 use super::CollectedRun;
 use crate::trace::symbolizer::Symbolizer;
-use hither_profile::binned::{sort_and_sum, BinnedCounts, CountRow};
+use hither_profile::binned::BinnedCounts;
 use hither_profile::bursts::BurstWriter;
 use hither_profile::{
-    LineUse, ObjectRange, PageFirstTouch, PageNo, PageUse, PairComm, Process, ProcessIx, Profile,
-    ProfileMeta, Region, RegionIx, RunEnd, SliceIx, Thread, ThreadIx, TraceCost, FORMAT_VERSION,
-    PAGE_SIZE,
+    LineUse, ObjectRange, PageFirstTouch, PageNo, PageRows, PageUse, PairComm, Process, ProcessIx,
+    Profile, ProfileMeta, Region, RegionIx, RunEnd, SliceIx, Thread, ThreadIx, TraceCost,
+    FORMAT_VERSION, PAGE_SIZE,
 };
 use hither_sys::wire;
 use std::collections::{BTreeMap, HashMap};
@@ -90,7 +90,7 @@ pub fn build_profile(
     let mut profile = Profile {
         slices: std::mem::take(&mut engine.slices.rows),
         comm,
-        pages: uses.into_iter().map(|u| regions.page_use(u)).collect(),
+        pages: regions.page_uses(uses),
         first_touch: touches
             .into_iter()
             .map(|t| regions.first_touch(t))
@@ -260,42 +260,44 @@ fn comm(
     rows
 }
 
-/// A row of the `pages` table before regions are numbered.
-pub struct PageUseRow {
-    pub slice: u32,
-    pub page: PageName,
-    pub thread: u32,
-    /// Reads, writes, fetches.
-    pub counts: [u64; 3],
-}
-
+/// Rows of the `pages` table; regions have the numbers that they have here.
 fn page_uses(
     engine: &mut CollectorEngine,
     scale: &SamplingScale,
     numbers: &ThreadNumbers,
-) -> Vec<PageUseRow> {
+) -> PageRows<PageUse> {
     let taken = std::mem::replace(&mut engine.pages, BinnedCounts::new(1));
-    let mut uses: Vec<PageUseRow> = Vec::with_capacity(taken.row_count());
+    let mut uses = PageRows::default();
     for (slice, rows) in taken.into_bins() {
-        let mut bin: BTreeMap<(PageName, u32), [u64; 3]> = BTreeMap::new();
-        for (key, counts) in rows {
+        let named = rows.into_iter().filter_map(|(key, counts)| {
             let (page, thread_key) = page_and_thread(key);
-            let Some(touched) = engine.page_reader.first_toucher(page) else {
-                continue;
-            };
-            if let Some(thread) = numbers.of_key(thread_key) {
-                let sum = bin.entry((touched.name, thread.0)).or_insert([0; 3]);
-                for (sum, count) in sum.iter_mut().zip(counts) {
-                    *sum = sum.saturating_add(scale.scale_count(thread_key, slice, count));
-                }
+            let (region, page) = engine.page_reader.first_toucher(page)?.name;
+            let counts = counts.map(|count| scale.scale_count(thread_key, slice, count));
+            let [reads, writes, fetches] = counts;
+            Some(PageUse {
+                slice: SliceIx(slice),
+                region: RegionIx(region),
+                page: PageNo(page),
+                following: 0,
+                thread: numbers.of_key(thread_key)?,
+                reads,
+                writes,
+                fetches,
+            })
+        });
+        let mut bin: Vec<PageUse> = named.collect();
+        bin.sort_unstable_by_key(|u| (u.region, u.page, u.thread));
+        bin.dedup_by(|next, kept| {
+            let same =
+                (next.region, next.page, next.thread) == (kept.region, kept.page, kept.thread);
+            if same {
+                kept.reads = kept.reads.saturating_add(next.reads);
+                kept.writes = kept.writes.saturating_add(next.writes);
+                kept.fetches = kept.fetches.saturating_add(next.fetches);
             }
-        }
-        uses.extend(bin.into_iter().map(|((page, thread), counts)| PageUseRow {
-            slice,
-            page,
-            thread,
-            counts,
-        }));
+            same
+        });
+        uses.extend(bin);
     }
     fit_to_totals(&mut uses, scale, numbers);
     uses
@@ -303,33 +305,50 @@ fn page_uses(
 
 /// With page slices longer than slices, one may lie in two stages of sampling: then the sum of a
 /// thread's pages is not what it accessed.
-fn fit_to_totals(uses: &mut [PageUseRow], scale: &SamplingScale, numbers: &ThreadNumbers) {
+fn fit_to_totals(uses: &mut PageRows<PageUse>, scale: &SamplingScale, numbers: &ThreadNumbers) {
     if !scale.has_stages() {
         return;
     }
-    let mut sums: HashMap<u32, u64> = HashMap::new();
-    for row in uses.iter() {
+    let mut sums: HashMap<ThreadIx, u64> = HashMap::new();
+    for row in uses.rows() {
         let sum = sums.entry(row.thread).or_default();
-        *sum = sum
-            .saturating_add(row.counts[0])
-            .saturating_add(row.counts[1]);
+        *sum = sum.saturating_add(row.reads).saturating_add(row.writes);
     }
-    for row in uses {
-        let [reads, writes] = scale.thread_accesses(numbers.keys[row.thread as usize]);
+    uses.retain_mut(|row| {
+        let [reads, writes] = scale.thread_accesses(numbers.keys[row.thread.at()]);
         let sum = sums.get(&row.thread).copied().unwrap_or_default().max(1);
         let factor = reads.saturating_add(writes) as f64 / sum as f64;
-        row.counts = row.counts.map(|count| scaled(count, factor));
-    }
+        for count in [&mut row.reads, &mut row.writes, &mut row.fetches] {
+            *count = scaled(*count, factor);
+        }
+        true
+    });
 }
 
 /// Reads, writes and fetches per page over the run, sorted by page.
-fn page_totals(uses: &[PageUseRow]) -> Vec<(PageName, [u64; 3])> {
-    let key = |(region, page): PageName| u64::from(region) << 32 | u64::from(page);
-    let mut rows: Vec<CountRow<3>> = uses.iter().map(|u| (key(u.page), u.counts)).collect();
-    sort_and_sum(&mut rows);
-    rows.into_iter()
-        .map(|(key, counts)| (((key >> 32) as u32, key as u32), counts))
-        .collect()
+fn page_totals(uses: &PageRows<PageUse>) -> Vec<(PageName, [u64; 3])> {
+    let mut totals: Vec<(PageName, [u64; 3])> = Vec::new();
+    let add =
+        |totals: &mut Vec<(PageName, [u64; 3])>, (name, counts): (PageName, [u64; 3])| match totals
+            .last_mut()
+        {
+            Some((last, sums)) if *last == name => {
+                for (sum, count) in sums.iter_mut().zip(counts) {
+                    *sum = sum.saturating_add(count);
+                }
+            }
+            _ => totals.push((name, counts)),
+        };
+    for row in uses.rows() {
+        let name = (row.region.0, row.page.0);
+        add(&mut totals, (name, [row.reads, row.writes, row.fetches]));
+    }
+    if !totals.is_sorted_by(|a, b| a.0 < b.0) {
+        totals.sort_by_key(|total| total.0);
+        let sorted = std::mem::take(&mut totals);
+        sorted.into_iter().for_each(|total| add(&mut totals, total));
+    }
+    totals
 }
 
 /// (page, thread, slice), the earliest per page.
@@ -363,11 +382,12 @@ struct RegionNumbers {
 impl RegionNumbers {
     fn new(
         all: &[KnownRegion],
-        uses: &[PageUseRow],
+        uses: &PageRows<PageUse>,
         touches: &[(PageName, u32, u32)],
         found: &ObjectTables,
     ) -> RegionNumbers {
-        let mut used: Vec<u32> = uses.iter().map(|u| u.page.0).collect();
+        let mut used: Vec<u32> = uses.rows().map(|u| u.region.0).collect();
+        used.dedup();
         used.extend(touches.iter().map(|t| t.0 .0));
         used.extend(found.ranges.iter().map(|r| r.1));
         used.retain(|&region| (region as usize) < all.len());
@@ -394,17 +414,12 @@ impl RegionNumbers {
         self.used.iter().map(row).collect()
     }
 
-    fn page_use(&self, u: PageUseRow) -> PageUse {
-        PageUse {
-            slice: SliceIx(u.slice),
-            region: self.region_ix(u.page.0),
-            page: PageNo(u.page.1),
-            thread: ThreadIx(u.thread),
-            reads: u.counts[0],
-            writes: u.counts[1],
-            fetches: u.counts[2],
-            following: 0,
-        }
+    fn page_uses(&self, mut uses: PageRows<PageUse>) -> PageRows<PageUse> {
+        uses.retain_mut(|row| {
+            row.region = self.region_ix(row.region.0);
+            true
+        });
+        uses
     }
 
     fn first_touch(&self, (page, thread, slice): (PageName, u32, u32)) -> PageFirstTouch {

@@ -227,3 +227,51 @@ proptest! {
         prop_assert!(totals.iter().all(|t| *t == totals[0]));
     }
 }
+
+/// Rows of several pages stand for what rows of each would.
+#[test]
+fn merged_rows_are_read_as_their_pages_are() {
+    let row = |page, thread, reads| PageUse {
+        page: PageNo(page),
+        thread: ThreadIx(thread),
+        reads,
+        ..PageUse::default()
+    };
+    let touch = |page| PageFirstTouch {
+        page: PageNo(page),
+        thread: ThreadIx(page / 400),
+        ..PageFirstTouch::default()
+    };
+    let single = Profile {
+        pages: (0..700)
+            .flat_map(|page| [row(page, 0, 8), row(page, 1, 3)])
+            .collect(),
+        first_touch: (0..700).map(touch).collect(),
+        regions: vec![Region {
+            address: (2 << 20) + 100 * PAGE_SIZE,
+            size: 700 * PAGE_SIZE,
+            ..Region::default()
+        }],
+        ..Profile::default()
+    };
+    let mut merged = single.clone();
+    let budget = PageBudget {
+        rows: 2,
+        bytes: u64::MAX,
+    };
+    assert!(merged.merge_pages(budget).is_some());
+    assert_eq!(
+        (merged.pages.row_count(), merged.first_touch.row_count()),
+        (2, 2)
+    );
+    for size in [PageSize::K4, PageSize::M2] {
+        let [one, other] = [&single, &merged].map(|p| {
+            let table = PageAccessTable::from_rows(&p.pages, &p.regions, size);
+            (
+                table,
+                first_toucher_of_pages(&p.first_touch, &p.regions, size),
+            )
+        });
+        assert_eq!(one, other);
+    }
+}

@@ -1,6 +1,6 @@
 //! By hand: where threads and pages are, how windows are cut, and how sure ratios are.
 use super::linux_scheduler::LinuxScheduler;
-use super::page_homes::{FirstTouches, PageHomeInput, PageHomeRule, PageHomes};
+use super::page_homes::{first_touches, FirstTouches, PageHomeInput, PageHomeRule, PageHomes};
 use super::partitioned_source::{accesses_by_time, PartitionedSource};
 use super::ratio_estimator::{ratio_estimate, student_t_975};
 use super::replay_plan::{PlanStage, ReplayPlan};
@@ -8,7 +8,7 @@ use super::replay_space::ReplaySpace;
 use crate::simulate::AccessSource;
 use crate::topology::{load, TopologyTree};
 use hither_profile::bursts::{BurstAccess, BurstPiece, NamedPages};
-use hither_profile::{PageNo, ProcessIx, RegionIx, ThreadIx};
+use hither_profile::{PageBudget, PageFirstTouch, PageNo, ProcessIx, Profile, RegionIx, ThreadIx};
 use proptest::prelude::*;
 
 fn tree(description: &str) -> TopologyTree {
@@ -315,4 +315,25 @@ fn student_is_as_in_tables() {
     check(11, 2.200_985);
     check(30, 2.042_272);
     check(120, 1.979_930);
+}
+
+#[test]
+fn first_touches_of_merged_rows_are_those_of_their_pages() {
+    let touch = |page| PageFirstTouch {
+        page: PageNo(page),
+        thread: ThreadIx(1),
+        ..PageFirstTouch::default()
+    };
+    let single = Profile {
+        first_touch: (0..40).map(touch).collect(),
+        ..Profile::default()
+    };
+    let mut merged = single.clone();
+    let budget = PageBudget {
+        rows: 1,
+        bytes: u64::MAX,
+    };
+    assert!(merged.merge_pages(budget).is_some());
+    assert_eq!(merged.first_touch.row_count(), 1);
+    assert_eq!(first_touches(&merged), first_touches(&single));
 }

@@ -1,5 +1,5 @@
 use super::*;
-use hither_profile::{PageFirstTouch, PageUse, ProcessIx, Profile, Region};
+use hither_profile::{PageBudget, PageFirstTouch, PageUse, ProcessIx, Profile, Region};
 
 fn row(slice: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
     PageUse {
@@ -159,6 +159,32 @@ fn a_damaged_profile_is_survived() {
         for policy in DATA_POLICIES {
             let got = place(*policy, &two(), &pages, &[9999, 9999]).unwrap();
             assert_eq!(got.len(), pages.len());
+        }
+    }
+}
+
+/// Rows of several pages stand for what rows of each would.
+#[test]
+fn merged_rows_are_placed_as_their_pages_are() {
+    let users = |page| [row(0, page, 0, 6, 2), row(0, page, 1, 3, 1)];
+    let single = Profile {
+        pages: (0..700).flat_map(users).collect(),
+        first_touch: (0..700).map(|page| touch(page, 1, 0)).collect(),
+        ..profile()
+    };
+    let mut merged = single.clone();
+    let budget = PageBudget {
+        rows: 2,
+        bytes: u64::MAX,
+    };
+    assert!(merged.merge_pages(budget).is_some());
+    assert_eq!(merged.pages.row_count(), 2);
+    for size in [PlacementPageSize::K4, PlacementPageSize::M2] {
+        let [one, other] = [&single, &merged].map(|p| PlaceablePages::from_profile(p, size));
+        assert_eq!(one.len(), other.len());
+        for at in 0..one.len() {
+            assert_eq!(one.page(at), other.page(at));
+            assert_eq!(one.uses(at), other.uses(at));
         }
     }
 }
