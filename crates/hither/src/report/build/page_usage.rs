@@ -100,7 +100,6 @@ impl PageUsage {
         self.places[page]
     }
 
-    #[must_use]
     pub fn uses(&self, page: usize) -> impl Iterator<Item = ThreadPageUse> + Clone + '_ {
         let uses = &self.uses[self.starts[page] as usize..self.starts[page + 1] as usize];
         uses.iter().map(|u| u.unpack())
