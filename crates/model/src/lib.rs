@@ -2,6 +2,7 @@
 //! The same input and seed give the same output on any machine.
 //!
 //! ```text
+//! locality    which accesses are remote
 //! topology    the machine: nodes, caches, processing units
 //! metrics     profile -> figures, findings, a verdict
 //! map         communication, pages, a machine -> threads to units, pages to nodes
@@ -43,6 +44,7 @@
 //! `examples/map_matrix.rs` maps a matrix onto any machine that hwloc can describe.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+pub mod locality;
 pub mod map;
 pub mod metrics;
 pub mod rng;

@@ -4,6 +4,7 @@ use super::style::{
     bytes, count, percent, shell_line, strip_control_characters, three_digits, TerminalStyle,
 };
 use hither_model::metrics::exclusivity::ExclusivityMetrics;
+use hither_model::metrics::figures::{REMOTE, REMOTE_FETCHES};
 use hither_model::metrics::metrics_report::{MetricsReport, PageReport, RunSummary};
 use hither_model::metrics::stable_phases::NO_STABLE_PHASES;
 use hither_model::metrics::structures::StructureMetrics;
@@ -259,6 +260,11 @@ fn page_metrics(report: &MetricsReport, pages: &PageReport) -> Vec<Vec<String>> 
             percent(first.local),
             "accesses that first touch makes local",
         );
+        row(
+            REMOTE,
+            percent(first.remote),
+            "accesses that it leaves to another node's memory",
+        );
     }
     if report.run.traffic == TrafficUnit::Fetches {
         row(
@@ -276,6 +282,11 @@ fn page_metrics(report: &MetricsReport, pages: &PageReport) -> Vec<Vec<String>> 
                 "local fetches",
                 percent(first.local),
                 "fetches that first touch makes local",
+            );
+            row(
+                REMOTE_FETCHES,
+                percent(first.remote),
+                "fetches that it leaves to another node's memory",
             );
         }
     }

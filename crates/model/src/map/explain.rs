@@ -109,9 +109,11 @@ pub fn placement_quality(placed: &PlacedRun) -> PlacementQuality {
     PlacementQuality {
         objective: mapping_objective(placed),
         communication: communication_by_level(placed),
-        remote: placed
-            .pages
-            .and_then(|(pages, nodes)| remote_share(placed, pages, nodes)),
+        remote: placed.pages.and_then(|(pages, nodes)| {
+            let nodes = nodes.iter().copied();
+            let locality = pages.locality(nodes, placed.threads, placed.tree);
+            locality.remote_share()
+        }),
         caches: cache_balances(placed),
     }
 }
@@ -175,23 +177,6 @@ fn communication_by_level(placed: &PlacedRun) -> Vec<LevelShare> {
             closest: share(here),
         });
     rows.collect()
-}
-
-fn remote_share(placed: &PlacedRun, pages: &PlaceablePages, nodes: &[NodeIx]) -> Option<f64> {
-    let (mut far, mut all) = (0u128, 0u128);
-    for (page, node) in nodes.iter().enumerate() {
-        for u in pages.uses(page) {
-            let Some(&unit) = placed.threads.get(u.thread.at()) else {
-                continue;
-            };
-            let accesses = u128::from(u.accesses);
-            all += accesses;
-            if placed.tree.units[unit as usize].node != *node {
-                far += accesses;
-            }
-        }
-    }
-    (all > 0).then(|| far as f64 / all as f64)
 }
 
 fn is_cache(level: TopologyLevel) -> bool {

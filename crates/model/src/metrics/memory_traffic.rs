@@ -36,6 +36,8 @@ pub struct TrafficAccuracy {
     pub app: f64,
     /// The share that first touch makes local.
     pub local: f64,
+    /// The share that it leaves remote.
+    pub remote: f64,
 }
 
 /// What the fetches of a profile suffice for.

@@ -341,6 +341,7 @@ fn page_traffic(
         first_touch: first_touch.map(|a| TrafficAccuracy {
             app: a.app,
             local: a.local,
+            remote: a.remote,
         }),
     })
 }

@@ -4,6 +4,7 @@ use super::exclusivity::accesses_per_node;
 use super::page_access::PageAccessTable;
 use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
+use crate::locality::AccessLocality;
 use hither_profile::{NodeIx, PageRows, PageUse, Profile, SliceIx, ThreadIx};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -17,6 +18,8 @@ pub struct PlacementAccuracy {
     pub app: f64,
     /// Share of all accesses that this placement makes local: what Acc_app stands for.
     pub local: f64,
+    /// Share of all accesses that it leaves remote: the rest.
+    pub remote: f64,
     /// Pages whose place is known; only these count.
     pub pages: u64,
 }
@@ -32,25 +35,26 @@ pub fn accuracy_of(
 ) -> Option<PlacementAccuracy> {
     let mut per_node = vec![0; nodes];
     let (mut known, mut right) = (0u64, 0u64);
-    let (mut all, mut right_accesses, mut local) = (0.0, 0.0, 0.0);
+    let mut right_accesses = 0.0;
+    let mut sum = AccessLocality::default();
     for page in pages {
         let Some(node) = place(table.id(page)) else {
             continue;
         };
         accesses_per_node(table.uses(page), node_of, &mut per_node);
-        let accesses = per_node.iter().sum::<u64>() as f64;
+        let locality = AccessLocality::of_page(&per_node, node);
         known += 1;
-        all += accesses;
-        local += per_node[node.at()] as f64;
+        sum += locality;
         if Some(&per_node[node.at()]) == per_node.iter().max() {
             right += 1;
-            right_accesses += accesses;
+            right_accesses += locality.all() as f64;
         }
     }
-    (all > 0.0).then(|| PlacementAccuracy {
+    Some(PlacementAccuracy {
         page: right as f64 / known as f64,
-        app: right_accesses / all,
-        local: local / all,
+        app: right_accesses / sum.all() as f64,
+        local: sum.local_share()?,
+        remote: sum.remote_share()?,
         pages: known,
     })
 }

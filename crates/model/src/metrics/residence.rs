@@ -1,9 +1,10 @@
-//! The node of each thread and page, which decides whether an access is local or remote: as a
+//! The node of each thread and page, by which [`crate::locality`] counts what is remote: as a
 //! placement says, else threads where E_app is highest and pages where they were touched first.
 use super::metrics_report::ProfileAnalysis;
 use super::page_access::{PageAccessTable, ThreadPageAccesses};
 use super::page_id::PageId;
 use super::page_map::PageMap;
+use crate::locality::AccessLocality;
 use hither_profile::{NodeIx, Placement, Profile};
 
 /// Threads and pages on nodes.
@@ -150,10 +151,12 @@ impl NodeTraffic {
     /// The share of accesses to another node's memory; `None` without accesses.
     #[must_use]
     pub fn remote_share(&self) -> Option<f64> {
-        let own = |n| self.between(NodeIx(n as u32), NodeIx(n as u32));
-        let local = (0..self.nodes).map(own).fold(0, u64::saturating_add);
-        let all = self.total_accesses();
-        (all > 0).then(|| 1.0 - local as f64 / all as f64)
+        let nodes = || (0..self.nodes as u32).map(NodeIx);
+        let mut sum = AccessLocality::default();
+        for (from, to) in nodes().flat_map(|from| nodes().map(move |to| (from, to))) {
+            sum.count(from, to, self.between(from, to));
+        }
+        sum.remote_share()
     }
 }
 

@@ -2,6 +2,8 @@
 use super::hierarchy::CacheHierarchy;
 use super::line_request::{LineRequest, RequestOutcome};
 use super::tag_array::{line_of, tag_entry, DIRTY, PREFETCHED, WRITABLE};
+use crate::locality::is_remote;
+use hither_profile::NodeIx;
 
 impl CacheHierarchy {
     /// Puts the line of a served request into the levels below `missed`, the farthest first.
@@ -75,10 +77,10 @@ impl CacheHierarchy {
         let bytes = &mut self.tally.link_bytes;
         let there = self.interconnect.send(from, home as u32, data, at, bytes);
         let counts = &mut self.tally.nodes[home];
-        if self.tree.node[branch] == home as u32 {
-            counts.local_writes += 1;
-        } else {
+        if is_remote(NodeIx(self.tree.node[branch]), NodeIx(home as u32)) {
             counts.remote_writes += 1;
+        } else {
+            counts.local_writes += 1;
         }
         self.memory.access_line(home, number, there, counts);
     }

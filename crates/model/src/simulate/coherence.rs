@@ -16,6 +16,8 @@
 use super::hierarchy::CacheHierarchy;
 use super::line_request::{LineRequest, RequestOutcome};
 use super::tag_array::{DIRTY, PREFETCHED, WRITABLE};
+use crate::locality::is_remote;
+use hither_profile::NodeIx;
 
 /// What was found in another branch's caches.
 #[derive(Clone, Copy, Default)]
@@ -230,12 +232,12 @@ impl CacheHierarchy {
         let Some(o) = supplier else {
             let number = self.pages.home_of_line(r.line).1;
             let counts = &mut self.tally.nodes[home as usize];
-            if self.tree.node[r.branch] == home {
-                counts.local_reads += 1;
-                self.last.local_reads += 1;
-            } else {
+            if is_remote(NodeIx(self.tree.node[r.branch]), NodeIx(home)) {
                 counts.remote_reads += 1;
                 self.last.remote_reads += 1;
+            } else {
+                counts.local_reads += 1;
+                self.last.local_reads += 1;
             }
             let read = self.memory.access_line(home as usize, number, at, counts);
             let counts = &mut self.tally.link_bytes;

@@ -20,6 +20,7 @@ mod tests;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt};
+use hither_model::locality::is_remote;
 use hither_profile::{Nanos, NodeIx, ProcessIx, SliceIx, ThreadIx};
 use hither_sys::faults::PageFault;
 use nix::time::{clock_gettime, ClockId};
@@ -150,7 +151,7 @@ impl ProfileBuilder {
             Some(&number) => {
                 self.tally.known += 1;
                 let home = self.pages[number as usize].home;
-                self.tally.remote += u64::from(home != node);
+                self.tally.remote += u64::from(is_remote(node, home));
                 number
             }
             None if self.pages.len() < MAX_PAGES => {

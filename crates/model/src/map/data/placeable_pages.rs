@@ -6,9 +6,11 @@
 //! placed together. It keeps
 //! the 4 KiB pages it stands for, so a placement still says what is meant when the region
 //! lies elsewhere in the next run.
+use crate::locality::AccessLocality;
+use crate::topology::TopologyTree;
 use hither_profile::{
-    PageNo, PageRow, PageRows, PageUse, ProcessIx, Profile, Region, RegionIx, SliceIx, ThreadIx,
-    PAGE_SIZE,
+    NodeIx, PageNo, PageRow, PageRows, PageUse, ProcessIx, Profile, Region, RegionIx, SliceIx,
+    ThreadIx, PAGE_SIZE,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -253,6 +255,26 @@ impl PlaceablePages {
     #[must_use]
     pub fn uses(&self, at: usize) -> &[PageSliceUse] {
         &self.uses[self.starts[at]..self.starts[at + 1]]
+    }
+
+    /// Their accesses, with each page on its node of `nodes` and each thread on its unit of
+    /// `threads`; threads that have none do not count.
+    #[must_use]
+    pub fn locality(
+        &self,
+        nodes: impl IntoIterator<Item = NodeIx>,
+        threads: &[u32],
+        tree: &TopologyTree,
+    ) -> AccessLocality {
+        let mut sum = AccessLocality::default();
+        for (page, home) in nodes.into_iter().enumerate() {
+            for u in self.uses(page) {
+                if let Some(&unit) = threads.get(u.thread.at()) {
+                    sum.count(tree.units[unit as usize].node, home, u.accesses);
+                }
+            }
+        }
+        sum
     }
 
     /// Positions of the pages that hold a byte of `bytes` of a region.

@@ -2,6 +2,7 @@
 //! decided on its own, with a timer of its own. A policy that does not follow time places pages once,
 //! for all that is accessed from where the threads are then.
 use super::{MigrationLimits, PhaseRule, StageChoice, ThreadStage};
+use crate::locality::AccessLocality;
 use crate::map::data::{
     DataPolicy, DataProblem, FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages,
 };
@@ -136,7 +137,8 @@ fn cheapest_moves(history: &PageHistory, limits: &MigrationLimits) -> PageMoves 
                 .map(|s| u128::from(s.by_node[*n]))
                 .sum::<u128>()
         };
-        users.iter().map(|n| all - local(n)).collect()
+        let locality = |n| AccessLocality::of_all(all, local(n));
+        users.iter().map(|n| locality(n).remote).collect()
     };
     let choice = StageChoice {
         costs: &groups.iter().map(remote).collect::<Vec<_>>(),
@@ -321,20 +323,9 @@ impl StagedPages {
     #[must_use]
     pub fn remote_share(&self, tree: &TopologyTree, plan: &PagePlan) -> f64 {
         let (pages, places) = self.by_place(plan);
-        let (mut far, mut all) = (0u128, 0u128);
-        for (at, (_, node)) in places.iter().enumerate() {
-            for u in pages.uses(at) {
-                let Some(&unit) = self.threads.get(u.thread.at()) else {
-                    continue;
-                };
-                let accesses = u128::from(u.accesses);
-                all += accesses;
-                if tree.units[unit as usize].node != *node {
-                    far += accesses;
-                }
-            }
-        }
-        far as f64 / all.max(1) as f64
+        let nodes = places.into_iter().map(|(_, node)| node);
+        let locality = pages.locality(nodes, &self.threads, tree);
+        locality.remote_share().unwrap_or(0.0)
     }
 }
 

@@ -14,6 +14,7 @@ use super::common::{
     traffic_share, unit,
 };
 use super::FindingContext;
+use crate::locality::AccessLocality;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::thresholds::{ACC_RIGHT, MIN_LOCAL_GAIN};
 use hither_profile::{Finding, FindingKind, FindingPicture, NodeIx, SuggestedFix};
@@ -63,9 +64,10 @@ fn page_localities(case: &FindingContext) -> Vec<PageLocality> {
             let cell = &mut per_node[ground.node_of_use(u).at()];
             *cell = cell.saturating_add(u.accesses());
         }
+        let counted = AccessLocality::of_page(&per_node, home);
         PageLocality {
-            all: per_node.iter().map(|&n| n as f64).sum(),
-            local: per_node[home.at()] as f64,
+            all: counted.all() as f64,
+            local: counted.local as f64,
             reachable: per_node.iter().copied().max().unwrap_or(0) as f64,
         }
     };

@@ -35,7 +35,11 @@ fn judge(case: Case) -> (bool, bool, String) {
         page_traffic: Some(PageTraffic {
             best: e,
             worst: e,
-            first_touch: Some(TrafficAccuracy { app: a, local: 0.0 }),
+            first_touch: Some(TrafficAccuracy {
+                app: a,
+                local: 0.0,
+                remote: 1.0,
+            }),
         }),
         traffic: TrafficUnit::Accesses,
         ..VerdictInput::default()
@@ -131,7 +135,11 @@ fn data_is_worth_placing_if_that_makes_accesses_local() {
         let pages = PageTraffic {
             best: 0.75,
             worst: 0.0,
-            first_touch: Some(TrafficAccuracy { app: 0.5, local }),
+            first_touch: Some(TrafficAccuracy {
+                app: 0.5,
+                local,
+                remote: 1.0 - local,
+            }),
         };
         mapping_verdict(&VerdictInput {
             threads: 4,
