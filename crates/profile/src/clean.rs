@@ -29,6 +29,12 @@ pub fn shell_quote(word: &str) -> String {
     format!("'{quoted}'")
 }
 
+/// A command as a POSIX shell takes it.
+pub fn shell_line<T: AsRef<str>>(words: impl Iterator<Item = T>) -> String {
+    let quoted = words.map(|word| shell_quote(word.as_ref()));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{shell_quote, strip_control_characters};

@@ -41,7 +41,7 @@ mod thread_roles;
 mod working_threads;
 
 pub use artefact::ArtefactError;
-pub use clean::{is_hidden_char, shell_quote, strip_control_characters};
+pub use clean::{is_hidden_char, shell_line, shell_quote, strip_control_characters};
 pub use comm::CommMatrix;
 pub use figure::{BetterWhen, FigureUnit, RunFigure};
 pub use files::{check_output_path, open_regular_file, OutputPlace};

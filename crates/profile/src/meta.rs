@@ -1,6 +1,7 @@
 //! `profile.json`: what was run, where, how, and how it ended.
 use crate::tables::Process;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Raised when a reader of an older version could misread the files.
 pub const FORMAT_VERSION: u32 = 2;
@@ -206,6 +207,16 @@ pub enum RunEnd {
     /// The collector was stopped first.
     #[default]
     Interrupted,
+}
+
+impl fmt::Display for RunEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunEnd::Exited { status } => write!(f, "exited with {status}"),
+            RunEnd::Signaled { signal } => write!(f, "killed by signal {signal}"),
+            RunEnd::Interrupted => f.write_str("interrupted"),
+        }
+    }
 }
 
 /// What tracing cost.

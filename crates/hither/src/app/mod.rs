@@ -20,4 +20,3 @@ pub mod map;
 pub mod policy_pair;
 pub mod run;
 pub mod study;
-pub mod text;

@@ -1,7 +1,7 @@
 //! `hither stat BEFORE AFTER`: metric by metric and structure by structure.
 use super::render_report::header;
-use super::style::{bytes, count, percent, strip_control_characters, three_digits, TerminalStyle};
-use hither_model::metrics::figures::all_figures;
+use super::style::{strip_control_characters, written, TerminalStyle};
+use hither_model::metrics::figures::compared_figures;
 use hither_model::metrics::metrics_report::MetricsReport;
 use hither_model::metrics::structures::StructureMetrics;
 use hither_profile::FigureUnit;
@@ -22,7 +22,9 @@ pub fn render(
         "\nVerdict A: {}.\nVerdict B: {}.\n\n",
         before.verdict.sentence, after.verdict.sentence
     ));
-    let rows = all_figures(before).into_iter().zip(all_figures(after));
+    let rows = compared_figures(before)
+        .into_iter()
+        .zip(compared_figures(after));
     let rows = rows.map(|(a, b)| {
         vec![
             a.name,
@@ -48,20 +50,6 @@ pub fn render(
         out.push_str(&style.table(&header, rows, &[1, 2, 3, 4, 5, 6, 7]));
     }
     out
-}
-
-/// A value as its unit is written.
-pub fn written(value: Option<f64>, unit: FigureUnit) -> String {
-    let Some(value) = value else {
-        return "-".to_owned();
-    };
-    match unit {
-        FigureUnit::Share => percent(value),
-        FigureUnit::Percent => format!("{} %", three_digits(value)),
-        FigureUnit::Bytes => bytes(value as u64),
-        FigureUnit::Count => count(value as u64),
-        FigureUnit::Seconds | FigureUnit::Number => three_digits(value),
-    }
 }
 
 /// Relative change in per cent; "new" and "gone" where one side has nothing.

@@ -1,7 +1,6 @@
 //! `hither report --text --before OTHER`: what changed, for people at a terminal.
-use super::render_compare::written;
 use super::report_view::header;
-use super::style::{count, percent, strip_control_characters, TerminalStyle};
+use super::style::{count, percent, strip_control_characters, written, TerminalStyle};
 use crate::report::page::{
     ChangeKind, FindingChange, MetricChange, ProfileComparison, StructureChange, StructureFigures,
 };

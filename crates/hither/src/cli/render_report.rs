@@ -1,14 +1,15 @@
 //! `hither stat` for people: verdict first, then what it rests on.
 use super::render_matrix;
 use super::style::{
-    bytes, count, percent, shell_line, strip_control_characters, three_digits, TerminalStyle,
+    bytes, count, percent, shell_line, strip_control_characters, three_digits, written,
+    TerminalStyle,
 };
 use hither_model::metrics::exclusivity::ExclusivityMetrics;
-use hither_model::metrics::figures::{REMOTE, REMOTE_FETCHES};
-use hither_model::metrics::metrics_report::{MetricsReport, PageReport, RunSummary};
+use hither_model::metrics::figures::stat_figures;
+use hither_model::metrics::metrics_report::{MetricsReport, RunSummary};
 use hither_model::metrics::stable_phases::NO_STABLE_PHASES;
 use hither_model::metrics::structures::StructureMetrics;
-use hither_profile::{RunEnd, ThreadIx, TrafficUnit};
+use hither_profile::{RunEnd, ThreadIx};
 use std::collections::BTreeMap;
 
 /// The whole report; `name` is the profile's path, for the commands it suggests.
@@ -64,11 +65,10 @@ fn section(out: &mut String, style: TerminalStyle, title: &str, body: &str) {
 /// Command, size and end of a run.
 pub fn header(run: &RunSummary, style: TerminalStyle) -> String {
     let command = strip_control_characters(&run.command.join(" "));
-    let end = match run.end {
-        RunEnd::Exited { status } => format!("exited with {status}"),
-        RunEnd::Signaled { signal } => format!("killed by signal {signal}"),
+    let end = match &run.end {
         RunEnd::Interrupted if run.online => "cut short: it was left running".to_owned(),
         RunEnd::Interrupted => "cut short: tracing was stopped first".to_owned(),
+        end => end.to_string(),
     };
     let sampled = match run.sampling_error {
         e if e > 0.0 && !run.online => format!(", sampled (error {})", percent(e)),
@@ -134,69 +134,14 @@ fn verdict(report: &MetricsReport, style: TerminalStyle) -> String {
 }
 
 fn metrics(report: &MetricsReport, style: TerminalStyle) -> String {
-    let c = &report.communication;
-    let mut rows = Vec::new();
-    let mut row = |name: &str, value: String, meaning: &str| {
-        rows.push(vec![name.to_owned(), value, meaning.to_owned()]);
-    };
-    let above = |v: f64| format!("{} %", three_digits(v));
-    row(
-        "C_H",
-        three_digits(c.heterogeneity),
-        "heterogeneity of communication, 0 to 2500",
-    );
-    row(
-        "C_H pairs",
-        three_digits(c.heterogeneity_pairs),
-        "without the diagonal: 0 if all share alike",
-    );
-    row(
-        "C_H residual",
-        three_digits(c.heterogeneity_residual),
-        "beside how much each thread shares",
-    );
-    row(
-        "C_A",
-        three_digits(c.amount),
-        "communication events per cell of the matrix",
-    );
-    row(
-        "C_A per second",
-        three_digits(c.amount_per_second),
-        match report.run.online {
-            true => "the same per second of the run",
-            false => "the same per second of the traced run",
-        },
-    );
-    row(
-        "B_comm",
-        above(c.balance),
-        "busiest thread's communication above the mean",
-    );
-    // Of page faults, what is seen of sharing depends on how many were caused.
-    if !report.run.online {
-        row("R_comm", three_digits(c.ratio), "C_A per memory access");
-    }
-    if let Some(coherence) = &report.coherence {
-        let share = percent(coherence.share);
-        row("coherence", share, "events that may find a line changed");
-        let residual = three_digits(coherence.communication.heterogeneity_residual);
-        row("C_H coherence", residual, "C_H residual of those");
-    }
-    row(
-        "H (kMAF)",
-        three_digits(c.heterogeneity_raw),
-        "heterogeneity, not normalised",
-    );
-    if report.run.instructions > 0 {
-        row(
-            "load balance",
-            above(report.load_balance),
-            "busiest thread's instructions above the mean",
-        );
-    }
+    let known = stat_figures(report).into_iter();
+    let known = known.filter(|figure| figure.value.is_some());
+    let mut rows: Vec<Vec<String>> = known
+        .map(|f| vec![f.name, written(f.value, f.unit), f.meaning])
+        .collect();
     if let Some(pages) = &report.pages {
-        rows.extend(page_metrics(report, pages));
+        rows.push(footprint(report));
+        rows.push(by_exclusivity(&pages.best));
     }
     style.table(&[], rows, &[1])
 }
@@ -221,88 +166,6 @@ fn threads_apart(report: &MetricsReport, style: TerminalStyle) -> String {
         list.collect::<Vec<_>>().join("; ")
     );
     style.wrap("  ", &text, 2)
-}
-
-fn page_metrics(report: &MetricsReport, pages: &PageReport) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
-    let mut row = |name: &str, value: String, meaning: &str| {
-        rows.push(vec![name.to_owned(), value, meaning.to_owned()]);
-    };
-    let lowest = 100.0 / report.setup.nodes as f64;
-    row(
-        "E_app best",
-        percent(pages.best.app),
-        &format!("accesses by each page's main node, {lowest:.0} to 100 %"),
-    );
-    row(
-        "E_app worst",
-        percent(pages.worst.app),
-        "the same with threads placed worst",
-    );
-    row(
-        "E_page",
-        percent(pages.best.page_mean),
-        "mean over pages, threads placed best",
-    );
-    if let Some(first) = &pages.first_touch {
-        row(
-            "Acc_page",
-            percent(first.page),
-            "pages that first touch puts on the right node",
-        );
-        row(
-            "Acc_app",
-            percent(first.app),
-            "the same, pages weighted with their accesses",
-        );
-        row(
-            "local",
-            percent(first.local),
-            "accesses that first touch makes local",
-        );
-        row(
-            REMOTE,
-            percent(first.remote),
-            "accesses that it leaves to another node's memory",
-        );
-    }
-    if report.run.traffic == TrafficUnit::Fetches {
-        row(
-            "E_app fetches",
-            percent(pages.traffic.best),
-            "E_app best of fetches, by which the verdict goes",
-        );
-        if let Some(first) = &pages.traffic.first_touch {
-            row(
-                "Acc_app fetches",
-                percent(first.app),
-                "fetches from pages that first touch puts on the right node",
-            );
-            row(
-                "local fetches",
-                percent(first.local),
-                "fetches that first touch makes local",
-            );
-            row(
-                REMOTE_FETCHES,
-                percent(first.remote),
-                "fetches that it leaves to another node's memory",
-            );
-        }
-    }
-    let t = &pages.timeline;
-    row(
-        "migrations",
-        count(t.migrations),
-        &format!(
-            "page moves to follow use ({} once, {} more often)",
-            count(t.moved_once),
-            count(t.moved_more)
-        ),
-    );
-    rows.push(footprint(report));
-    rows.push(by_exclusivity(&pages.best));
-    rows
 }
 
 fn footprint(report: &MetricsReport) -> Vec<String> {

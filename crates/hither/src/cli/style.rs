@@ -1,9 +1,9 @@
 //! How output may look: width, colour, characters.
-pub use crate::app::text::shell_line;
 pub use hither_model::units::{bytes, count, percent, three_digits};
 
 use comfy_table::{presets, ContentArrangement, Table};
-pub use hither_profile::strip_control_characters;
+use hither_profile::FigureUnit;
+pub use hither_profile::{shell_line, strip_control_characters};
 use std::io::IsTerminal;
 use textwrap::WordSplitter;
 
@@ -100,6 +100,20 @@ impl TerminalStyle {
         let text = table.to_string();
         let lines = text.lines().map(|l| format!(" {}\n", l.trim_end()));
         lines.collect()
+    }
+}
+
+/// A value as its unit is written.
+pub fn written(value: Option<f64>, unit: FigureUnit) -> String {
+    let Some(value) = value else {
+        return "-".to_owned();
+    };
+    match unit {
+        FigureUnit::Share => percent(value),
+        FigureUnit::Percent => format!("{} %", three_digits(value)),
+        FigureUnit::Bytes => bytes(value as u64),
+        FigureUnit::Count => count(value as u64),
+        FigureUnit::Seconds | FigureUnit::Number => three_digits(value),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The figures that sum up a run, as comparisons list them, and how far each differs
-//! between runs of one program.
+//! The figures that sum up a run, as `hither stat`, the page and comparisons list them: what each means,
+//! what the verdict asks of it, and how far it differs between runs of one program.
 //!
 //! The spreads are measured, not derived: ten traces each of `ondes`, `stencil2d`, `is
 //! cyclic` and `is dynamic`, four threads on two cores that others used too. Shares of
@@ -10,7 +10,10 @@
 //! spread is the largest seen, rounded up.
 use super::metrics_report::{MetricsReport, PageReport, ProfileAnalysis};
 use super::residence::NodeResidence;
-use hither_profile::{BetterWhen, FigureUnit, RunFigure, TrafficUnit};
+use super::thresholds::{h_min, ACC_RIGHT, A_MIN, E_HIGH, MIN_LOCAL_GAIN};
+use crate::units::{count, percent, three_digits};
+use hither_profile::FigureUnit::{Bytes, Count, Number, Percent, Seconds, Share};
+use hither_profile::{RunFigure, TrafficUnit};
 
 /// Names of the figures that gates ask for: of the first two the first that there is, since what is
 /// in a core's own cache leaves no node.
@@ -46,221 +49,259 @@ const COUNT_SPREAD: f64 = 0.5;
 /// that leave their node.
 #[must_use]
 pub fn remote_figures(analysis: &ProfileAnalysis, ground: &NodeResidence) -> Vec<RunFigure> {
-    let placed = ground.from_placement;
-    let share = |name, meaning, table, spread| {
+    let pages = match ground.from_placement {
+        true => "threads and pages as placed",
+        false => "pages by first touch",
+    };
+    let share = |name, what, table, spread| {
+        let meaning = format!("{what} another node's memory, {pages}");
         let share = ground.remote_share(table);
-        lower_is_better(name, meaning, FigureUnit::Share, spread, share)
-    };
-    let fetches = match placed {
-        true => "lines fetched from another node's memory, threads and pages as placed",
-        false => "lines fetched from another node's memory, pages by first touch",
-    };
-    let accesses = match placed {
-        true => "accesses to another node's memory, threads and pages as placed",
-        false => "accesses to another node's memory, pages by first touch",
+        RunFigure::new(name, share, Share, meaning).lower_is_better(spread)
     };
     let counted = analysis.report.run.traffic == TrafficUnit::Fetches;
     let fetched = || {
         let all = ground.traffic(&analysis.traffic).total_accesses();
         let spread = SHARE_SPREAD + FETCHES_ERROR / (all.max(1) as f64).sqrt();
-        share(REMOTE_FETCHES, fetches, &analysis.traffic, spread)
+        let table = &analysis.traffic;
+        share(REMOTE_FETCHES, "lines fetched from", table, spread)
     };
     let fetched = counted.then(fetched);
-    let accessed = share(REMOTE, accesses, &analysis.table, SHARE_SPREAD);
+    let accessed = share(REMOTE, "accesses to", &analysis.table, SHARE_SPREAD);
     fetched.into_iter().chain([accessed]).collect()
 }
 
-/// All figures of a report, in the order of `hither stat`.
+/// The figures of a report that comparisons list.
 #[must_use]
-pub fn all_figures(r: &MetricsReport) -> Vec<RunFigure> {
-    let mut all = run_figures(r);
+pub fn compared_figures(r: &MetricsReport) -> Vec<RunFigure> {
+    let run = &r.run;
+    let total = |name, n: u64, unit, meaning| {
+        RunFigure::new(name, Some(n as f64), unit, meaning).varies(TOTAL_SPREAD)
+    };
+    let seconds = "under the tracer: not the program's own time";
+    let mut all = vec![
+        RunFigure::new("seconds traced", Some(run.seconds), Seconds, seconds).varies(TIME_SPREAD),
+        total("threads", run.recorded_threads as u64, Count, "started"),
+        total("instructions", run.instructions, Count, "of all threads"),
+        total("reads", run.reads, Count, "of all threads"),
+        total("writes", run.writes, Count, "of all threads"),
+        total("footprint", run.footprint, Bytes, "memory used"),
+    ];
     all.extend(communication_figures(r));
-    all.extend(page_figures(r.pages.as_ref()));
+    let phases = Some(r.phases.len() as f64);
+    all.push(RunFigure::new("phases", phases, Count, "of communication").varies(COUNT_SPREAD));
+    all.extend(page_figures(r));
+    all.retain(|figure| figure.spread > 0.0);
     all
 }
 
-fn run_figures(r: &MetricsReport) -> Vec<RunFigure> {
-    let total = |name, meaning, unit, value: u64| {
-        plain(name, meaning, unit, TOTAL_SPREAD, Some(value as f64))
-    };
-    let run = &r.run;
-    let seconds = "under the tracer: not the program's own time";
-    vec![
-        plain(
-            "seconds traced",
-            seconds,
-            FigureUnit::Seconds,
-            TIME_SPREAD,
-            Some(run.seconds),
-        ),
-        total(
-            "threads",
-            "started",
-            FigureUnit::Count,
-            run.recorded_threads as u64,
-        ),
-        total(
-            "instructions",
-            "of all threads",
-            FigureUnit::Count,
-            run.instructions,
-        ),
-        total("reads", "of all threads", FigureUnit::Count, run.reads),
-        total("writes", "of all threads", FigureUnit::Count, run.writes),
-        total("footprint", "memory used", FigureUnit::Bytes, run.footprint),
-    ]
+/// The figures that `hither stat` prints, without a value where the profile does not say.
+#[must_use]
+pub fn stat_figures(r: &MetricsReport) -> Vec<RunFigure> {
+    let pages = page_figures(r);
+    communication_figures(r).into_iter().chain(pages).collect()
+}
+
+/// Those of them that the verdict goes by, threads first.
+#[must_use]
+pub fn verdict_figures(r: &MetricsReport) -> Vec<RunFigure> {
+    let known = stat_figures(r).into_iter().filter(|f| f.value.is_some());
+    known.filter(|f| f.required.is_some()).collect()
 }
 
 fn communication_figures(r: &MetricsReport) -> Vec<RunFigure> {
-    let c = &r.communication;
+    let (c, online) = (&r.communication, r.run.online);
+    let number = |name, value, meaning| RunFigure::new(name, Some(value), Number, meaning);
+    // With two threads there is nothing to choose.
+    let of_pairs = r.run.active_threads > 2;
+    let differ =
+        || of_pairs.then(|| format!("at least {}", three_digits(h_min(r.run.active_threads))));
+    let rate = || (!online).then(|| format!("at least {A_MIN:.0}"));
+    let per_second = match online {
+        true => "the same per second of the run",
+        false => "the same per second of the traced run",
+    };
+    let of_mean = |name, value, meaning| RunFigure::new(name, value, Percent, meaning);
+    let ratio = (!online).then_some(c.ratio);
+    let coherence = r.coherence.as_ref().filter(|_| of_pairs);
+    // As many events a second as A_min, of those that there are.
+    let written = (c.amount_per_second > 0.0).then(|| A_MIN / c.amount_per_second);
+    let written = coherence.and(written.filter(|share| !online && *share <= 1.0));
+    let written = written.map(|share| format!("at least {}", percent(share)));
+    let coherence = r.coherence.as_ref();
+    let coherence_residual = coherence.map(|c| c.communication.heterogeneity_residual);
     vec![
-        plain(
+        number(
             "C_H",
-            "heterogeneity of communication",
-            FigureUnit::Number,
-            PATTERN_SPREAD,
-            Some(c.heterogeneity),
-        ),
-        plain(
+            c.heterogeneity,
+            "heterogeneity of communication, 0 to 2500",
+        )
+        .varies(PATTERN_SPREAD)
+        .requires(differ()),
+        number(
             "C_H pairs",
-            "the same without the diagonal",
-            FigureUnit::Number,
-            PATTERN_SPREAD,
-            Some(c.heterogeneity_pairs),
-        ),
-        lower_is_better(
+            c.heterogeneity_pairs,
+            "without the diagonal: 0 if all share alike",
+        )
+        .varies(PATTERN_SPREAD)
+        .requires(differ()),
+        number(
+            "C_H residual",
+            c.heterogeneity_residual,
+            "beside how much each thread shares",
+        )
+        .requires(differ()),
+        number(
             "C_A",
+            c.amount,
             "communication events per cell of the matrix",
-            FigureUnit::Number,
-            AMOUNT_SPREAD,
-            Some(c.amount),
-        ),
-        plain(
-            "C_A per second",
-            "the same per second under the tracer",
-            FigureUnit::Number,
-            AMOUNT_SPREAD,
-            Some(c.amount_per_second),
-        ),
-        lower_is_better(
+        )
+        .lower_is_better(AMOUNT_SPREAD),
+        number("C_A per second", c.amount_per_second, per_second)
+            .varies(AMOUNT_SPREAD)
+            .requires(rate()),
+        of_mean(
             "B_comm",
-            "busiest thread's communication above the mean",
-            FigureUnit::Percent,
-            BALANCE_SPREAD,
             Some(c.balance),
+            "busiest thread's communication above the mean",
+        )
+        .lower_is_better(BALANCE_SPREAD),
+        // Of page faults, what is seen of sharing depends on how many were caused.
+        RunFigure::new("R_comm", ratio, Number, "C_A per memory access")
+            .lower_is_better(AMOUNT_SPREAD),
+        RunFigure::new(
+            "coherence",
+            coherence.map(|c| c.share),
+            Share,
+            "events that may find a line changed",
+        )
+        .requires(written),
+        RunFigure::new(
+            "C_H coherence",
+            coherence_residual,
+            Number,
+            "C_H residual of those",
+        )
+        .requires(differ()),
+        number(
+            "H (kMAF)",
+            c.heterogeneity_raw,
+            "heterogeneity, not normalised",
         ),
-        lower_is_better(
-            "R_comm",
-            "C_A per memory access",
-            FigureUnit::Number,
-            AMOUNT_SPREAD,
-            Some(c.ratio),
-        ),
-        lower_is_better(
+        of_mean(
             "load balance",
+            (r.run.instructions > 0).then_some(r.load_balance),
             "busiest thread's instructions above the mean",
-            FigureUnit::Percent,
-            LOAD_SPREAD,
-            Some(r.load_balance),
-        ),
-        plain(
-            "phases",
-            "of communication",
-            FigureUnit::Count,
-            COUNT_SPREAD,
-            Some(r.phases.len() as f64),
-        ),
+        )
+        .lower_is_better(LOAD_SPREAD),
     ]
 }
 
-fn page_figures(pages: Option<&PageReport>) -> Vec<RunFigure> {
+fn page_figures(r: &MetricsReport) -> Vec<RunFigure> {
+    let pages = r.pages.as_ref();
     let of = |f: fn(&PageReport) -> f64| pages.map(f);
     let first = pages.and_then(|p| p.first_touch);
-    let share = |name, meaning, value| {
-        higher_is_better(name, meaning, FigureUnit::Share, SHARE_SPREAD, value)
-    };
-    let right = |name, meaning, value| {
-        higher_is_better(name, meaning, FigureUnit::Share, RIGHT_SPREAD, value)
-    };
-    vec![
-        share(
-            EXCLUSIVITY,
-            "accesses by each page's main node, threads placed best",
-            of(|p| p.best.app),
-        ),
+    let share = |name, value, meaning: &str| RunFigure::new(name, value, Share, meaning);
+    let lowest = 100.0 / r.setup.nodes as f64;
+    let main_node = format!("accesses by each page's main node, {lowest:.0} to 100 %");
+    let moves = pages.map(|p| &p.timeline).map_or_else(String::new, |t| {
+        let (once, more) = (count(t.moved_once), count(t.moved_more));
+        format!("page moves to follow use ({once} once, {more} more often)")
+    });
+    let fetches = r.run.traffic == TrafficUnit::Fetches;
+    let mut all = vec![
+        share(EXCLUSIVITY, of(|p| p.best.app), &main_node).higher_is_better(SHARE_SPREAD),
         share(
             "E_app worst",
-            "the same, threads placed worst",
             of(|p| p.worst.app),
-        ),
-        right(
-            "Acc_page",
-            "pages that first touch puts on the right node",
-            first.map(|f| f.page),
-        ),
-        right(
-            "Acc_app",
-            "the same, pages weighted with their accesses",
-            first.map(|f| f.app),
+            "the same with threads placed worst",
+        )
+        .higher_is_better(SHARE_SPREAD),
+        share(
+            "E_page",
+            of(|p| p.best.page_mean),
+            "mean over pages, threads placed best",
         ),
         share(
+            "Acc_page",
+            first.map(|f| f.page),
+            "pages that first touch puts on the right node",
+        )
+        .higher_is_better(RIGHT_SPREAD),
+        share(
+            "Acc_app",
+            first.map(|f| f.app),
+            "the same, pages weighted with their accesses",
+        )
+        .higher_is_better(RIGHT_SPREAD),
+        share(
             "local",
-            "accesses that first touch makes local",
             first.map(|f| f.local),
+            "accesses that first touch makes local",
+        )
+        .higher_is_better(SHARE_SPREAD),
+        share(
+            REMOTE,
+            first.map(|f| f.remote),
+            "accesses that it leaves to another node's memory",
         ),
-        lower_is_better(
+    ];
+    let first = pages
+        .and_then(|p| p.traffic.first_touch)
+        .filter(|_| fetches);
+    let best = of(|p| p.traffic.best);
+    all.extend([
+        share(
+            "E_app fetches",
+            best.filter(|_| fetches),
+            "E_app best of fetches, by which the verdict goes",
+        ),
+        share(
+            "Acc_app fetches",
+            first.map(|f| f.app),
+            "fetches from pages that first touch puts on the right node",
+        ),
+        share(
+            "local fetches",
+            first.map(|f| f.local),
+            "fetches that first touch makes local",
+        ),
+        share(
+            REMOTE_FETCHES,
+            first.map(|f| f.remote),
+            "fetches that it leaves to another node's memory",
+        ),
+        RunFigure::new(
             "migrations",
-            "moves of pages to follow their use",
-            FigureUnit::Count,
-            COUNT_SPREAD,
             of(|p| p.timeline.migrations as f64),
-        ),
-    ]
-}
-
-fn neutral_figure(
-    name: &str,
-    meaning: &str,
-    unit: FigureUnit,
-    spread: f64,
-    value: Option<f64>,
-) -> RunFigure {
-    RunFigure {
-        name: name.to_owned(),
-        meaning: meaning.to_owned(),
-        unit,
-        better: BetterWhen::Neither,
-        spread,
-        value,
+            Count,
+            moves,
+        )
+        .lower_is_better(COUNT_SPREAD),
+    ]);
+    // With one node all is local.
+    if let Some(best) = best.filter(|_| r.setup.nodes > 1) {
+        let names = match fetches {
+            true => [
+                "E_app fetches",
+                "Acc_app fetches",
+                "local fetches",
+                REMOTE_FETCHES,
+            ],
+            false => [EXCLUSIVITY, "Acc_app", "local", REMOTE],
+        };
+        let asked = [
+            format!("at least {}", percent(E_HIGH)),
+            format!("less than {}", percent(ACC_RIGHT)),
+            format!("at most {}", percent((best - MIN_LOCAL_GAIN).max(0.0))),
+            format!(
+                "at least {}",
+                percent((1.0 - best + MIN_LOCAL_GAIN).min(1.0))
+            ),
+        ];
+        for (name, asked) in names.into_iter().zip(asked) {
+            let figure = all.iter_mut().filter(|f| f.name == name);
+            figure.for_each(|f| f.required = Some(asked.clone()));
+        }
     }
-}
-
-use neutral_figure as plain;
-
-fn lower_is_better(
-    name: &str,
-    meaning: &str,
-    unit: FigureUnit,
-    spread: f64,
-    value: Option<f64>,
-) -> RunFigure {
-    let figure = neutral_figure(name, meaning, unit, spread, value);
-    RunFigure {
-        better: BetterWhen::Lower,
-        ..figure
-    }
-}
-
-fn higher_is_better(
-    name: &str,
-    meaning: &str,
-    unit: FigureUnit,
-    spread: f64,
-    value: Option<f64>,
-) -> RunFigure {
-    let figure = neutral_figure(name, meaning, unit, spread, value);
-    RunFigure {
-        better: BetterWhen::Higher,
-        ..figure
-    }
+    all
 }

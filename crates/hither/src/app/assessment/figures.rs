@@ -14,7 +14,7 @@ use hither_model::metrics::placement_accuracy::{
 use hither_model::metrics::structures::StructureMetrics;
 use hither_model::metrics::thresholds::{h_min, A_MIN};
 use hither_model::metrics::{MetricsReport, PageSize};
-use hither_profile::{Object, ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};
+use hither_profile::{Object, ObjectIx, ObjectKind, Profile, Slice, ThreadIx};
 use std::collections::HashMap;
 
 /// Most points of a line over time.
@@ -37,11 +37,7 @@ pub fn run(profile: &Profile, report: &MetricsReport) -> page::ReportRun {
         fetches: report.run.fetches,
         footprint: report.run.footprint,
         cache_bytes: report.setup.cache_bytes,
-        end: match &meta.end {
-            RunEnd::Exited { status } => format!("exited with {status}"),
-            RunEnd::Signaled { signal } => format!("killed by signal {signal}"),
-            RunEnd::Interrupted => "interrupted".to_owned(),
-        },
+        end: meta.end.to_string(),
         sampling_error: report.run.sampling_error,
         online: report.run.online,
         nodes: report.setup.nodes,

@@ -1,11 +1,10 @@
 //! What is wrong, as the page says it: the finders' findings with command lines to copy.
-use crate::app::text;
 use crate::report::build::safe_text::{copyable_text, plain_text};
 use crate::report::page::PageSizeFigures;
 use hither_model::metrics::findings::{find_all, FindingContext, SuggestedCommands};
 use hither_model::metrics::residence::NodeResidence;
 use hither_model::metrics::{PageSize, ProfileAnalysis};
-use hither_profile::{Finding, FindingLine, Profile, SuggestedFix};
+use hither_profile::{shell_line, Finding, FindingLine, Profile, SuggestedFix};
 use std::path::Path;
 
 /// All findings, worst first. `larger` are the figures of the larger sizes of pages.
@@ -43,15 +42,15 @@ pub fn commands(
         Some(path) => path.to_owned(),
         None => file.with_extension("place.json"),
     };
-    let quoted = |path: &Path| text::shell_line([path.display().to_string()].iter());
+    let quoted = |path: &Path| shell_line([path.display().to_string()].iter());
     SuggestedCommands {
         profile: [quoted(file)]
             .into_iter()
-            .chain(machine.iter().map(|word| text::shell_line([word].iter())))
+            .chain(machine.iter().map(|word| shell_line([word].iter())))
             .collect::<Vec<_>>()
             .join(" "),
         placement: quoted(&placement),
-        program: text::shell_line(profile.meta.command.iter()),
+        program: shell_line(profile.meta.command.iter()),
     }
 }
 

@@ -196,7 +196,7 @@ impl Assessment {
     #[must_use]
     pub fn figures(&self) -> Vec<RunFigure> {
         let mut all = metrics::figures::remote_figures(&self.analysis, &self.ground);
-        all.extend(metrics::figures::all_figures(&self.analysis.report));
+        all.extend(metrics::figures::compared_figures(&self.analysis.report));
         all
     }
 }

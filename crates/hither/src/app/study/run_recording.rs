@@ -7,10 +7,10 @@ use hither_profile::bursts::BurstTrace;
 use hither_profile::{Nanos, Profile, ThreadIx};
 
 use crate::app::map::input::{self, MapInput, Source};
-use crate::app::text::shell_line;
 use hither_model::simulate::replay_input::page_homes::{first_touches, FirstTouches};
 use hither_model::simulate::replay_input::replay_space::{ReplaySpace, WindowLayout};
 use hither_model::topology::PuList;
+use hither_profile::shell_line;
 
 /// Fewer windows than this leave little to judge by.
 pub const FEW_WINDOWS: usize = 5;
