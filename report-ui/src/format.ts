@@ -1,4 +1,5 @@
 // Numbers for people.
+import type { Unit } from "./model";
 
 const three = (value: number): string => {
   const size = Math.abs(value);
@@ -46,6 +47,19 @@ export function figure(value: number): string {
   if (size >= 0.095) return three(value);
   if (size >= 0.001) return value.toFixed(4);
   return value.toExponential(1);
+}
+
+/// A figure in its unit.
+export function written(unit: Unit, value: number | null): string {
+  if (value === null) return "\u2013";
+  switch (unit) {
+    case "share": return percent(value);
+    case "percent": return `${figure(value)}\u00a0%`;
+    case "bytes": return bytes(value);
+    case "seconds": return seconds(value);
+    case "count": return count(value);
+    default: return figure(value);
+  }
 }
 
 export function seconds(value: number): string {

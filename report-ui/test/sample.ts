@@ -34,6 +34,17 @@ export const page: Page = {
       "reasons": [
         "Threads: C_H 1875."
       ],
+      "figures": [
+        {
+          "name": "C_H residual",
+          "meaning": "beside how much each thread shares",
+          "unit": "number",
+          "better": "neither",
+          "spread": 0.0,
+          "required": "at least 100",
+          "value": 1875.0
+        }
+      ],
       "gain": [
         "First touch makes 25 % of the accesses local."
       ]
@@ -504,6 +515,8 @@ export const page: Page = {
         "events": 1200,
         "heterogeneity": 1200.0,
         "heterogeneity_pairs": 0.0,
+        "heterogeneity_residual": 0.0,
+        "heterogeneity_raw": 0.0,
         "amount": 0.0,
         "amount_per_second": 0.0,
         "balance": 0.0,
@@ -614,6 +627,8 @@ export const page: Page = {
             "events": 1200,
             "heterogeneity": 1200.0,
             "heterogeneity_pairs": 0.0,
+            "heterogeneity_residual": 0.0,
+            "heterogeneity_raw": 0.0,
             "amount": 0.0,
             "amount_per_second": 0.0,
             "balance": 0.0,
@@ -632,6 +647,8 @@ export const page: Page = {
             "events": 1200,
             "heterogeneity": 1200.0,
             "heterogeneity_pairs": 0.0,
+            "heterogeneity_residual": 0.0,
+            "heterogeneity_raw": 0.0,
             "amount": 0.0,
             "amount_per_second": 0.0,
             "balance": 0.0,
@@ -855,7 +872,7 @@ export const page: Page = {
           "best": {
             "app": 0.9,
             "page_mean": 0.8,
-            "pages": [
+            "histogram_pages": [
               0,
               0,
               0,
@@ -868,7 +885,7 @@ export const page: Page = {
               0,
               4
             ],
-            "accesses": [
+            "histogram_accesses": [
               0,
               0,
               0,
@@ -885,7 +902,7 @@ export const page: Page = {
           "worst": {
             "app": 0.9,
             "page_mean": 0.8,
-            "pages": [
+            "histogram_pages": [
               0,
               0,
               0,
@@ -898,7 +915,7 @@ export const page: Page = {
               0,
               4
             ],
-            "accesses": [
+            "histogram_accesses": [
               0,
               0,
               0,
@@ -915,7 +932,9 @@ export const page: Page = {
           "first_touch": {
             "page": 0.25,
             "app": 0.25,
-            "local": 0.3
+            "local": 0.3,
+            "remote": 0.7,
+            "pages": 8
           }
         }
       ],
@@ -1283,6 +1302,7 @@ export const page: Page = {
       "threads_undecided": false,
       "data": false,
       "reasons": [],
+      "figures": [],
       "gain": []
     },
     "sentence": "1 finding is gone.",

@@ -19,6 +19,15 @@ test("every section is there and says something", async () => {
   assert.equal(bad, null);
 });
 
+test("the verdict shows the figures that decide it", async () => {
+  const page = await open();
+  const rows = await page.$$eval("#verdict tbody tr", (all) => all.map((row) => row.innerText.replace(/\s+/g, " ")));
+  if (expected.empty) return;
+  for (const [name, asked] of [["residual", "at least"], ["remote accesses", "at least"], ["Acc", "less than"]]) {
+    assert.ok(rows.some((row) => row.includes(name) && row.includes(asked)), `${name}: ${rows.join("; ")}`);
+  }
+});
+
 test("pictures are introduced and have a text alternative", async () => {
   const page = await open();
   await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));

@@ -1,7 +1,7 @@
 // What changed since another profile: findings, metrics, data structures, what changed first.
 import { h, rich, type Child, type Children } from "../dom";
-import { bytes, count, figure as number, many, percent, place, seconds } from "../format";
-import type { Change, Comparison, FindingChange, MetricChange, Picture, Run, StructureChange, StructureFigures, Subject, Unit } from "../model";
+import { bytes, count, many, percent, place, seconds, written } from "../format";
+import type { Change, Comparison, FindingChange, MetricChange, Picture, Run, StructureChange, StructureFigures, Subject } from "../model";
 import { table, type Column } from "../table";
 import { KINDS } from "./findings";
 import { figure, intro, section } from "./section";
@@ -140,18 +140,6 @@ function structures(changes: Comparison, show: (picture: Picture) => void): Chil
   });
   const left = changes.structures_left;
   return [list, left > 0 ? h("p", { class: "soft" }, `${many(left, "structure")} with less than 0.01 % of the accesses left out.`) : null];
-}
-
-function written(unit: Unit, value: number | null): string {
-  if (value === null) return "\u2013";
-  switch (unit) {
-    case "share": return percent(value);
-    case "percent": return `${number(value)}\u00a0%`;
-    case "bytes": return bytes(value);
-    case "seconds": return seconds(value);
-    case "count": return count(value);
-    default: return number(value);
-  }
 }
 
 function difference(m: MetricChange): string {

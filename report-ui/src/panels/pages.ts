@@ -24,19 +24,19 @@ function exclusivity(sizes: PageSizeFigures[]): HTMLElement {
     place,
     later("alternative", "As a table", () => [table({
       caption: "Pages by exclusivity",
-      rows: sizes.flatMap((size) => size.best.pages.map((_, bin) => ({ size, bin }))),
+      rows: sizes.flatMap((size) => size.best.histogram_pages.map((_, bin) => ({ size, bin }))),
       shown: 11,
       columns: [
         { title: "Page size", value: (r) => bytes(r.size.bytes) },
         { title: "Exclusivity", number: true, value: (r) => r.bin / 10, cell: (r) => percent(r.bin / 10, 0) },
-        { title: "Pages", number: true, value: (r) => r.size.best.pages[r.bin], cell: (r) => whole(r.size.best.pages[r.bin]) },
-        { title: "Accesses", number: true, value: (r) => r.size.best.accesses[r.bin], cell: (r) => whole(r.size.best.accesses[r.bin]) },
+        { title: "Pages", number: true, value: (r) => r.size.best.histogram_pages[r.bin], cell: (r) => whole(r.size.best.histogram_pages[r.bin]) },
+        { title: "Accesses", number: true, value: (r) => r.size.best.histogram_accesses[r.bin], cell: (r) => whole(r.size.best.histogram_accesses[r.bin]) },
       ],
     })]));
 }
 
 function histogram(size: PageSizeFigures, weighted: boolean): HTMLElement {
-  const values = weighted ? size.best.accesses : size.best.pages;
+  const values = weighted ? size.best.histogram_accesses : size.best.histogram_pages;
   const total = Math.max(1, values.reduce((a, b) => a + b, 0));
   const most = Math.max(...values, 1);
   const bars = values.map((value, bin) => {

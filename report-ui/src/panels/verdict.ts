@@ -1,7 +1,8 @@
 // The head of the page and its first sentence.
 import { h, rich, type Child } from "../dom";
-import { bytes, count, figure, many, percent, seconds } from "../format";
-import type { Subject } from "../model";
+import { bytes, count, figure, many, percent, seconds, written } from "../format";
+import type { RunFigure, Subject } from "../model";
+import { table } from "../table";
 import { section } from "./section";
 
 export function head(subject: Subject): HTMLElement {
@@ -38,13 +39,29 @@ export function verdict(subject: Subject): HTMLElement {
     h("div", { class: "columns" },
       h("div", {}, h("h3", {}, "Why"), list(verdict.reasons)),
       h("div", {}, h("h3", {}, "What can be gained"), list(verdict.gain))),
+    verdict.figures.length ? deciding(verdict.figures) : null,
   );
 }
 
 const list = (texts: string[]): HTMLElement =>
   h("ul", { class: "plain" }, texts.map((text) => h("li", {}, rich(text))));
 
-/// The figures that decide, each with what it takes.
+/// All that the verdict goes by.
+function deciding(figures: RunFigure[]): HTMLElement {
+  return h("div", { class: "figure" },
+    h("h3", {}, "Figures that decide"),
+    table<RunFigure>({
+      caption: "Figures that decide",
+      rows: figures,
+      columns: [
+        { title: "Figure", value: (f) => f.name, cell: (f) => [rich(f.name), h("span", { class: "was" }, rich(f.meaning))] },
+        { title: "Value", number: true, value: (f) => f.value, cell: (f) => h("b", {}, written(f.unit, f.value)) },
+        { title: "It takes", value: (f) => f.required ?? "" },
+      ],
+    }));
+}
+
+/// The main ones as pictures, each with what it takes.
 function tiles(subject: Subject): HTMLElement {
   const { run, pages, communication } = subject;
   const c = communication.figures;

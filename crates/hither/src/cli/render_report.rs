@@ -140,7 +140,6 @@ fn metrics(report: &MetricsReport, style: TerminalStyle) -> String {
         .map(|f| vec![f.name, written(f.value, f.unit), f.meaning])
         .collect();
     if let Some(pages) = &report.pages {
-        rows.push(footprint(report));
         rows.push(by_exclusivity(&pages.best));
     }
     style.table(&[], rows, &[1])
@@ -166,14 +165,6 @@ fn threads_apart(report: &MetricsReport, style: TerminalStyle) -> String {
         list.collect::<Vec<_>>().join("; ")
     );
     style.wrap("  ", &text, 2)
-}
-
-fn footprint(report: &MetricsReport) -> Vec<String> {
-    let caches = match report.setup.cache_bytes {
-        0 => "caches unknown".to_owned(),
-        b => format!("all caches hold {}", bytes(b)),
-    };
-    vec!["footprint".to_owned(), bytes(report.run.footprint), caches]
 }
 
 fn by_exclusivity(e: &ExclusivityMetrics) -> Vec<String> {

@@ -5,9 +5,12 @@
 //! program have been through [`super::build::safe_text::plain_text`].
 pub use super::packed_grid::PackedGrid;
 pub use super::page_structures::*;
+use hither_model::metrics::communication::CommunicationMetrics;
+use hither_model::metrics::exclusivity::ExclusivityMetrics;
+use hither_model::metrics::placement_accuracy::PlacementAccuracy;
 use hither_model::topology::OutlinePart;
 use hither_profile::{
-    BetterWhen, FigureUnit, Finding, FindingKind, ObjectKind, PlacementComparison,
+    BetterWhen, FigureUnit, Finding, FindingKind, ObjectKind, PlacementComparison, RunFigure,
 };
 use serde::Serialize;
 
@@ -92,6 +95,8 @@ pub struct ReportVerdict {
     pub data: bool,
     /// Why, a sentence each.
     pub reasons: Vec<String>,
+    /// What it goes by, as `hither stat` prints them.
+    pub figures: Vec<RunFigure>,
     /// What can be gained at most and how sure that is, a sentence each.
     pub gain: Vec<String>,
 }
@@ -131,14 +136,8 @@ pub struct CommunicationPanel {
 /// See `docs/metrics.md`.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct CommunicationFigures {
-    pub events: u64,
-    pub heterogeneity: f64,
-    pub heterogeneity_pairs: f64,
-    pub amount: f64,
-    pub amount_per_second: f64,
-    /// Per cent.
-    pub balance: f64,
-    pub ratio: f64,
+    #[serde(flatten)]
+    pub metrics: CommunicationMetrics,
     /// Imbalance of instructions, per cent.
     pub load_balance: f64,
     /// Thresholds of the verdict for C_H and C_A per second.
@@ -220,29 +219,9 @@ pub struct PageSizeFigures {
     /// Of a page.
     pub bytes: u64,
     pub pages: usize,
-    pub best: ExclusivityFigures,
-    pub worst: ExclusivityFigures,
-    pub first_touch: Option<AccuracyFigures>,
-}
-
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct ExclusivityFigures {
-    /// E_app.
-    pub app: f64,
-    pub page_mean: f64,
-    /// By exclusivity rounded to 0 %, 10 %, ... 100 %.
-    pub pages: Vec<u64>,
-    pub accesses: Vec<u64>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct AccuracyFigures {
-    /// Of pages, 0 to 1.
-    pub page: f64,
-    /// Weighted with accesses.
-    pub app: f64,
-    /// Share of accesses that are local.
-    pub local: f64,
+    pub best: ExclusivityMetrics,
+    pub worst: ExclusivityMetrics,
+    pub first_touch: Option<PlacementAccuracy>,
 }
 
 /// Lists of one length, a value per page slice (or several merged).

@@ -131,7 +131,7 @@ pub const LAYERS: &[Layer] = &[
     ),
     layer(
         "hither/report",
-        &["profile", "model/topology", "model/units"],
+        &["profile", "model/metrics", "model/topology", "model/units"],
     ),
 ];
 

@@ -11,7 +11,7 @@
 use super::metrics_report::{MetricsReport, PageReport, ProfileAnalysis};
 use super::residence::NodeResidence;
 use super::thresholds::{h_min, ACC_RIGHT, A_MIN, E_HIGH, MIN_LOCAL_GAIN};
-use crate::units::{count, percent, three_digits};
+use crate::units::{bytes, count, percent, three_digits};
 use hither_profile::FigureUnit::{Bytes, Count, Number, Percent, Seconds, Share};
 use hither_profile::{RunFigure, TrafficUnit};
 
@@ -117,17 +117,16 @@ fn communication_figures(r: &MetricsReport) -> Vec<RunFigure> {
         || of_pairs.then(|| format!("at least {}", three_digits(h_min(r.run.active_threads))));
     let rate = || (!online).then(|| format!("at least {A_MIN:.0}"));
     let per_second = match online {
-        true => "the same per second of the run",
-        false => "the same per second of the traced run",
+        true => "events per cell and second of the run",
+        false => "events per cell and second of the traced run",
     };
     let of_mean = |name, value, meaning| RunFigure::new(name, value, Percent, meaning);
     let ratio = (!online).then_some(c.ratio);
-    let coherence = r.coherence.as_ref().filter(|_| of_pairs);
-    // As many events a second as A_min, of those that there are.
-    let written = (c.amount_per_second > 0.0).then(|| A_MIN / c.amount_per_second);
-    let written = coherence.and(written.filter(|share| !online && *share <= 1.0));
-    let written = written.map(|share| format!("at least {}", percent(share)));
     let coherence = r.coherence.as_ref();
+    // As many events a second as A_min, of those that there are.
+    let enough = A_MIN / c.amount_per_second;
+    let is_asked = of_pairs && !online && enough <= 1.0;
+    let written = || is_asked.then(|| format!("at least {}", percent(enough.max(0.001))));
     let coherence_residual = coherence.map(|c| c.communication.heterogeneity_residual);
     vec![
         number(
@@ -174,7 +173,7 @@ fn communication_figures(r: &MetricsReport) -> Vec<RunFigure> {
             Share,
             "events that may find a line changed",
         )
-        .requires(written),
+        .requires(written()),
         RunFigure::new(
             "C_H coherence",
             coherence_residual,
@@ -277,6 +276,7 @@ fn page_figures(r: &MetricsReport) -> Vec<RunFigure> {
             moves,
         )
         .lower_is_better(COUNT_SPREAD),
+        footprint(r),
     ]);
     // With one node all is local.
     if let Some(best) = best.filter(|_| r.setup.nodes > 1) {
@@ -304,4 +304,18 @@ fn page_figures(r: &MetricsReport) -> Vec<RunFigure> {
         }
     }
     all
+}
+
+fn footprint(r: &MetricsReport) -> RunFigure {
+    let used = r.pages.as_ref().map(|_| r.run.footprint as f64);
+    let caches = Some(r.setup.cache_bytes)
+        .filter(|size| *size > 0)
+        .map(bytes);
+    let meaning = caches.as_ref().map_or_else(
+        || "caches unknown".to_owned(),
+        |size| format!("all caches hold {size}"),
+    );
+    let larger = caches.filter(|_| r.setup.nodes > 1);
+    RunFigure::new("footprint", used, Bytes, meaning)
+        .requires(larger.map(|size| format!("more than {size}")))
 }

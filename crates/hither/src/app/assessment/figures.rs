@@ -4,13 +4,11 @@ use crate::report::build::safe_text::plain_text;
 use crate::report::build::structures::ObjectAssessment;
 use crate::report::page;
 use hither_model::metrics::communication::CommunicationMetrics;
-use hither_model::metrics::exclusivity::{exclusivity, ExclusivityMetrics};
+use hither_model::metrics::exclusivity::exclusivity;
 use hither_model::metrics::metrics_report::PageReport;
 use hither_model::metrics::node_assignment::best_and_worst_assignment;
 use hither_model::metrics::page_access::{first_toucher_of_pages, PageAccessTable};
-use hither_model::metrics::placement_accuracy::{
-    accuracy_of, PageMigrationTimeline, PlacementAccuracy,
-};
+use hither_model::metrics::placement_accuracy::{accuracy_of, PageMigrationTimeline};
 use hither_model::metrics::structures::StructureMetrics;
 use hither_model::metrics::thresholds::{h_min, A_MIN};
 use hither_model::metrics::{MetricsReport, PageSize};
@@ -67,23 +65,17 @@ pub fn processes(profile: &Profile) -> Vec<page::ReportProcess> {
 }
 
 pub fn communication(report: &MetricsReport, placed: Option<Vec<u32>>) -> CommunicationInput {
-    let figures = |c: &CommunicationMetrics| page::CommunicationFigures {
-        events: c.events,
-        heterogeneity: c.heterogeneity,
-        heterogeneity_pairs: c.heterogeneity_pairs,
-        amount: c.amount,
-        amount_per_second: c.amount_per_second,
-        balance: c.balance,
-        ratio: c.ratio,
+    let figures = |metrics: CommunicationMetrics| page::CommunicationFigures {
+        metrics,
         load_balance: report.load_balance,
         least_heterogeneity: h_min(report.run.active_threads),
         least_amount_per_second: A_MIN,
     };
     let phases = report.phases.iter();
     CommunicationInput {
-        figures: figures(&report.communication),
+        figures: figures(report.communication),
         phases: phases
-            .map(|p| (p.first..p.end, figures(&p.communication)))
+            .map(|p| (p.first..p.end, figures(p.communication)))
             .collect(),
         too_short: report.too_short_for_phases,
         placed,
@@ -148,9 +140,9 @@ fn smallest(found: &PageReport) -> page::PageSizeFigures {
     page::PageSizeFigures {
         bytes: PageSize::K4.bytes(),
         pages: found.pages,
-        best: page_exclusivity(&found.best),
-        worst: page_exclusivity(&found.worst),
-        first_touch: found.first_touch.map(page_accuracy),
+        best: found.best.clone(),
+        worst: found.worst.clone(),
+        first_touch: found.first_touch,
     }
 }
 
@@ -168,27 +160,10 @@ fn of_size(
     Some(page::PageSizeFigures {
         bytes: size.bytes(),
         pages: table.len(),
-        best: page_exclusivity(&exclusivity(&table, nodes, &best)?),
-        worst: page_exclusivity(&exclusivity(&table, nodes, &worst)?),
-        first_touch: first_touch.map(page_accuracy),
+        best: exclusivity(&table, nodes, &best)?,
+        worst: exclusivity(&table, nodes, &worst)?,
+        first_touch,
     })
-}
-
-fn page_exclusivity(e: &ExclusivityMetrics) -> page::ExclusivityFigures {
-    page::ExclusivityFigures {
-        app: e.app,
-        page_mean: e.page_mean,
-        pages: e.histogram_pages.to_vec(),
-        accesses: e.histogram_accesses.to_vec(),
-    }
-}
-
-fn page_accuracy(a: PlacementAccuracy) -> page::AccuracyFigures {
-    page::AccuracyFigures {
-        page: a.page,
-        app: a.app,
-        local: a.local,
-    }
 }
 
 /// Page slices, several in one where they are many: their migrations added up, their

@@ -1,6 +1,7 @@
 //! The page's first sentence, and what can be gained.
 use crate::report::build::safe_text::plain_text;
 use crate::report::page;
+use hither_model::metrics::figures::verdict_figures;
 use hither_model::metrics::MetricsReport;
 use hither_profile::{Placement, TrafficUnit};
 
@@ -11,6 +12,7 @@ pub fn verdict(report: &MetricsReport, placement: Option<&Placement>) -> page::R
         threads_undecided: report.verdict.threads_undecided,
         data: report.verdict.data_mapping,
         reasons: report.verdict.reasons.clone(),
+        figures: verdict_figures(report),
         gain: gain(report, placement),
     }
 }

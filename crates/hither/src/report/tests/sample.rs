@@ -4,10 +4,13 @@ use crate::report::build::communication::{communication_panel, CommunicationInpu
 use crate::report::build::source_quotes::SourceQuotes;
 use crate::report::build::structures::{add_assessments, structures_panel, ObjectAssessment};
 use crate::report::page::*;
+use hither_model::metrics::communication::CommunicationMetrics;
+use hither_model::metrics::exclusivity::ExclusivityMetrics;
+use hither_model::metrics::placement_accuracy::PlacementAccuracy;
 use hither_model::topology::{OutlineItem, OutlinePart};
 use hither_profile::{
     self as profile, BetterWhen, FigureUnit, Finding, FindingKind, FindingLine, FindingPicture,
-    ObjectIx, ObjectKind, Profile, SuggestedFix, TrafficUnit,
+    ObjectIx, ObjectKind, Profile, RunFigure, SuggestedFix, TrafficUnit,
 };
 use std::path::PathBuf;
 
@@ -134,6 +137,13 @@ fn subject() -> ReportSubject {
             threads_undecided: false,
             data: true,
             reasons: vec!["Threads: C_H 1875.".to_owned()],
+            figures: vec![RunFigure::new(
+                "C_H residual",
+                Some(1875.0),
+                FigureUnit::Number,
+                "beside how much each thread shares",
+            )
+            .requires(Some("at least 100".to_owned()))],
             gain: vec!["First touch makes 25 % of the accesses local.".to_owned()],
         },
         findings: KINDS.iter().enumerate().map(finding).collect(),
@@ -294,8 +304,11 @@ fn small() -> Profile {
 
 fn given() -> CommunicationInput {
     let figures = CommunicationFigures {
-        events: 1200,
-        heterogeneity: 1200.0,
+        metrics: CommunicationMetrics {
+            events: 1200,
+            heterogeneity: 1200.0,
+            ..CommunicationMetrics::default()
+        },
         least_heterogeneity: 100.0,
         least_amount_per_second: 150.0,
         ..CommunicationFigures::default()
@@ -345,11 +358,11 @@ fn machine() -> MachinePanel {
 }
 
 fn pages() -> PagesPanel {
-    let exclusivity = ExclusivityFigures {
+    let exclusivity = ExclusivityMetrics {
         app: 0.9,
         page_mean: 0.8,
-        pages: vec![0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 4],
-        accesses: vec![0, 0, 0, 0, 0, 10, 10, 20, 0, 0, 900],
+        histogram_pages: [0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 4],
+        histogram_accesses: [0, 0, 0, 0, 0, 10, 10, 20, 0, 0, 900],
     };
     PagesPanel {
         sizes: vec![PageSizeFigures {
@@ -357,10 +370,12 @@ fn pages() -> PagesPanel {
             pages: 8,
             best: exclusivity.clone(),
             worst: exclusivity,
-            first_touch: Some(AccuracyFigures {
+            first_touch: Some(PlacementAccuracy {
                 page: 0.25,
                 app: 0.25,
                 local: 0.3,
+                remote: 0.7,
+                pages: 8,
             }),
         }],
         timeline: PageTimeline {

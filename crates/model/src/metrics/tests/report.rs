@@ -1,6 +1,11 @@
-use crate::metrics::communication::CommunicationMetrics;
+use crate::metrics::communication::{CommunicationMetrics, UpperTriangle};
 use crate::metrics::evidence::SharingEvidence;
+use crate::metrics::exclusivity::ExclusivityMetrics;
+use crate::metrics::figures::verdict_figures;
 use crate::metrics::memory_traffic::{PageTraffic, TrafficAccuracy};
+use crate::metrics::metrics_report::PageReport;
+use crate::metrics::placement_accuracy::{PageMigrationTimeline, PlacementAccuracy};
+use crate::metrics::sharing::CoherenceMetrics;
 use crate::metrics::thresholds::h_min;
 use crate::metrics::verdict::{mapping_verdict, VerdictInput};
 use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
@@ -216,4 +221,67 @@ fn of_a_sample_no_rate_is_judged() {
     assert!(!judged(1000, 2.0, false).0);
     let (suits, why) = judged(1000, 2.0, true);
     assert!(suits && why.contains("1000 sampled events"), "{why}");
+}
+
+#[test]
+fn the_figures_that_decide_are_told_with_what_they_take() {
+    let setup = MetricsSetup {
+        nodes: 4,
+        nodes_from: String::new(),
+        cache_bytes: 1 << 20,
+        page_size: PageSize::K4,
+    };
+    let mut report = MetricsReport::from_profile(&Profile::default(), setup);
+    report.run.active_threads = 128;
+    report.communication.heterogeneity_residual = 60.0;
+    report.communication.amount_per_second = 1500.0;
+    report.coherence = Some(CoherenceMetrics {
+        share: 0.3,
+        communication: CommunicationMetrics::default(),
+        matrix: UpperTriangle::default(),
+    });
+    let traffic = PageTraffic {
+        best: 0.9,
+        ..PageTraffic::default()
+    };
+    report.pages = Some(PageReport {
+        pages: 4,
+        best: ExclusivityMetrics::default(),
+        worst: ExclusivityMetrics::default(),
+        first_touch: Some(PlacementAccuracy::default()),
+        traffic,
+        timeline: PageMigrationTimeline::default(),
+    });
+    let check = |report: &MetricsReport, expected: &[(&str, &str)]| {
+        let told = verdict_figures(report);
+        let told = told
+            .iter()
+            .map(|f| (&*f.name, f.required.as_deref().unwrap_or("")));
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+    };
+    let pages = [
+        ("E_app best", "at least 66.7 %"),
+        ("Acc_app", "less than 90.0 %"),
+        ("local", "at most 85.0 %"),
+        ("remote accesses", "at least 15.0 %"),
+        ("footprint", "more than 1.00 MiB"),
+    ];
+    let threads = [
+        ("C_H", "at least 50.0"),
+        ("C_H pairs", "at least 50.0"),
+        ("C_H residual", "at least 50.0"),
+        ("C_A per second", "at least 150"),
+        // 150 of the 1500.
+        ("coherence", "at least 10.0 %"),
+        ("C_H coherence", "at least 50.0"),
+    ];
+    check(&report, &[&threads[..], &pages[..]].concat());
+    // Page faults have no rate.
+    report.run.online = true;
+    check(
+        &report,
+        &[&threads[..3], &threads[5..], &pages[..]].concat(),
+    );
+    report.setup.nodes = 1;
+    check(&report, &[&threads[..3], &threads[5..]].concat());
 }
