@@ -33,9 +33,9 @@ impl<'a> SamplerContext<'a> {
     /// What may be sampled, by process: of a process with one thread nothing but what other
     /// processes have mapped too (kMAF 3.1.2): no communication goes through the rest.
     pub fn mappings(&self) -> impl Iterator<Item = (Pid, &'a MemoryMapping)> {
-        let (memory, roster) = (self.address_spaces, self.threads);
+        let (memory, threads) = (self.address_spaces, self.threads);
         memory.processes().flat_map(move |pid| {
-            let one = roster.thread_count(pid) < 2;
+            let one = threads.thread_count(pid) < 2;
             let all = memory.mappings(pid).iter();
             let some = all.filter(move |m| !one || memory.is_shared(m));
             some.map(move |mapping| (pid, mapping))
@@ -103,17 +103,17 @@ type MakeSampler =
 
 /// All of them, safest first, as `--sampler` takes them.
 pub const SAMPLERS: &[(&str, MakeSampler)] = &[
-    ("numa-balancing", |knobs, _, _| {
-        Ok(Box::new(numa_balancing::NumaBalancingSampler::new(knobs)?))
+    ("numa-balancing", |sysctls, _, _| {
+        Ok(Box::new(numa_balancing::NumaBalancingSampler::new(
+            sysctls,
+        )?))
     }),
-    ("move", |_, _, _| {
-        Ok(Box::new(move_host::MoveSampler::new()?))
-    }),
+    ("move", |_, _, _| Ok(Box::new(move_host::sampler()?))),
     ("pageout", |_, _, _| {
         Ok(Box::new(pageout::PageoutSampler::new()?))
     }),
     ("write-protect", |_, kinds, beside_move| {
-        let sampler = write_protect::WriteProtectSampler::new(kinds, beside_move)?;
+        let sampler = write_protect::sampler(kinds, beside_move)?;
         Ok(Box::new(sampler))
     }),
 ];
@@ -123,7 +123,7 @@ pub const SAMPLERS: &[(&str, MakeSampler)] = &[
 #[must_use]
 pub fn choose_samplers(
     choice: &SamplerChoice,
-    knobs: Option<&SysctlOverrides>,
+    sysctls: Option<&SysctlOverrides>,
 ) -> (Vec<Box<dyn FaultSampler>>, Vec<String>) {
     let mut works: Vec<Box<dyn FaultSampler>> = Vec::new();
     let mut reasons = Vec::new();
@@ -139,7 +139,7 @@ pub fn choose_samplers(
         if unreached.is_empty() && !beside_move {
             continue;
         }
-        match make(knobs, &unreached, beside_move) {
+        match make(sysctls, &unreached, beside_move) {
             Ok(sampler)
                 if choice.only.is_none() && !beside_move && adds_nothing(&*sampler, &works) => {}
             Ok(sampler) => works.push(sampler),
@@ -161,10 +161,10 @@ pub fn faults_caused(samplers: &[Box<dyn FaultSampler>], known: u64) -> u64 {
 #[must_use]
 pub fn disable_kernel_migration(
     samplers: &[Box<dyn FaultSampler>],
-    knobs: Option<&SysctlOverrides>,
+    sysctls: Option<&SysctlOverrides>,
 ) -> Option<String> {
     let needed = samplers.iter().any(|s| s.name() == "numa-balancing");
-    (!needed).then(|| numa_balancing::hold_off(knobs))?
+    (!needed).then(|| numa_balancing::hold_off(sysctls))?
 }
 
 /// Whether safer ones reach all that it does.

@@ -29,7 +29,7 @@ use super::agent::movable_regions::{self, SmapsEntry};
 use super::agent::open_regions::{ranges_overlap, MovableRegion, OpenRegions};
 use super::agent::protocol::{self, AgentOrder, AgentPurpose, AgentReport};
 use super::agent::PAGE;
-use super::{FaultSampler, MemoryKind, SamplerContext};
+use super::{MemoryKind, SamplerContext};
 use crate::auto::profile_builder::monotonic;
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
@@ -51,68 +51,10 @@ const AT_ONCE: usize = 16;
 /// Around the lists of locks of threads nothing is taken.
 const AROUND: u64 = PAGE;
 
-#[derive(Debug)]
-pub struct MoveSampler {
-    processes: AgentHosts<MoveHost>,
-    price: Nanos,
-}
-
-impl MoveSampler {
-    pub fn new() -> Result<MoveSampler, String> {
-        connection::is_possible()?;
-        Ok(MoveSampler {
-            processes: AgentHosts::new(()),
-            price: FIRST + FAULT,
-        })
-    }
-}
-
-impl FaultSampler for MoveSampler {
-    fn name(&self) -> &'static str {
-        "move"
-    }
-
-    fn cost_per_fault(&self) -> Nanos {
-        self.price
-    }
-
-    fn delay_per_fault(&self) -> Nanos {
-        STANDSTILLS * self.price
-    }
-
-    fn covers(&self) -> &'static [MemoryKind] {
-        &[MemoryKind::Private]
-    }
-
-    fn may_take(&self, at: (Pid, u64), _: &SamplerContext) -> bool {
-        self.processes.may_take(at)
-    }
-
-    fn pages_taken(&self) -> u64 {
-        self.processes.taken().0
-    }
-
-    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
-        self.processes.update(view, wanted > 0);
-        let (taken, time) = self.processes.taken();
-        if taken >= MEASURED {
-            self.price = time / taken + FAULT;
-        }
-        self.processes.take(wanted, view.picks);
-        Ok(())
-    }
-
-    fn is_own_thread(&self, tid: Tid) -> bool {
-        self.processes.owns(tid)
-    }
-
-    fn new_own_threads(&mut self) -> Vec<(Pid, Tid)> {
-        self.processes.take_entered()
-    }
-
-    fn note(&self) -> Option<String> {
-        self.processes.note()
-    }
+/// The sampler, or why it does not work here.
+pub fn sampler() -> Result<AgentHosts<MoveHost>, String> {
+    connection::is_possible()?;
+    Ok(AgentHosts::new(()))
 }
 
 /// A process with an agent in it: which of its memory is open to it, and which pages it is
@@ -162,7 +104,17 @@ fn is_fit(pid: Pid) -> Result<(), AgentRefusal> {
 impl AgentHost for MoveHost {
     const PURPOSE: AgentPurpose = AgentPurpose::Moves;
     const SAMPLER: &'static str = "move";
+    const COVERS: &'static [MemoryKind] = &[MemoryKind::Private];
+    const DELAYS: u64 = STANDSTILLS;
     type Coverage = ();
+
+    fn cost_per_fault(taken: u64, time: Nanos) -> Nanos {
+        FAULT
+            + match taken >= MEASURED {
+                true => time / taken,
+                false => FIRST,
+            }
+    }
 
     /// Private memory of a process with one thread is not shared.
     fn is_worth_it(pid: Pid, (): (), _: &SamplerContext) -> bool {

@@ -20,7 +20,7 @@ use super::agent::agent_hosts::{AgentHost, AgentHosts, ScanThrottle};
 use super::agent::connection::AgentConnection;
 use super::agent::movable_regions;
 use super::agent::protocol::AgentPurpose;
-use super::{FaultSampler, MemoryKind, SamplerContext};
+use super::{MemoryKind, SamplerContext};
 use crate::auto::analysis::PAGE;
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
@@ -30,28 +30,19 @@ const FAULT_COST: Nanos = 1500;
 /// Pages at a time: the budget is kept over longer times than that.
 const MAX_BATCH: u32 = 256;
 
-#[derive(Debug)]
-pub struct WriteProtectSampler {
-    processes: AgentHosts<WriteProtectHost>,
-    seen: bool,
-}
-
-impl WriteProtectSampler {
-    /// For memory of these kinds; private memory of processes only that may not be entered by `move`, if
-    /// that is used as well.
-    pub fn new(kinds: &[MemoryKind], beside_move: bool) -> Result<WriteProtectSampler, String> {
-        is_possible()?;
-        let has = |kind| kinds.contains(&kind);
-        let aim = ProtectCoverage {
-            private: has(MemoryKind::Private) || beside_move,
-            shared: has(MemoryKind::Shared),
-            beside_move,
-        };
-        Ok(WriteProtectSampler {
-            processes: AgentHosts::new(aim),
-            seen: false,
-        })
-    }
+/// The sampler for memory of these kinds, or why it does not work here; private memory of processes only
+/// that may not be entered by `move`, if that is used as well.
+pub fn sampler(
+    kinds: &[MemoryKind],
+    beside_move: bool,
+) -> Result<AgentHosts<WriteProtectHost>, String> {
+    is_possible()?;
+    let has = |kind| kinds.contains(&kind);
+    Ok(AgentHosts::new(ProtectCoverage {
+        private: has(MemoryKind::Private) || beside_move,
+        shared: has(MemoryKind::Shared),
+        beside_move,
+    }))
 }
 
 /// Whether this kernel and this user can protect pages.
@@ -76,7 +67,7 @@ fn is_possible() -> Result<(), String> {
 
 /// What memory it is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ProtectCoverage {
+pub struct ProtectCoverage {
     private: bool,
     shared: bool,
     /// Not the private memory of processes that the sampler `move` enters.
@@ -92,9 +83,9 @@ impl ProtectCoverage {
 
 /// A process whose pages can be protected.
 #[derive(Debug)]
-struct WriteProtectHost {
+pub struct WriteProtectHost {
     pid: Pid,
-    aim: ProtectCoverage,
+    coverage: ProtectCoverage,
     /// Was there.
     agent: Tid,
     faults: OwnedFd,
@@ -107,21 +98,29 @@ struct WriteProtectHost {
 impl AgentHost for WriteProtectHost {
     const PURPOSE: AgentPurpose = AgentPurpose::Lends;
     const SAMPLER: &'static str = "write-protect";
+    const COVERS: &'static [MemoryKind] = &[MemoryKind::Private, MemoryKind::Shared];
+    const REMARK: Option<&'static str> =
+        Some("sampler write-protect sees who writes, not who reads");
     type Coverage = ProtectCoverage;
 
-    fn is_worth_it(pid: Pid, aim: ProtectCoverage, view: &SamplerContext) -> bool {
+    fn cost_per_fault(_: u64, _: Nanos) -> Nanos {
+        FAULT_COST
+    }
+
+    fn is_worth_it(pid: Pid, coverage: ProtectCoverage, view: &SamplerContext) -> bool {
         let shared = |m| view.address_spaces.is_shared(m);
-        aim.private_of(pid) || aim.shared && view.address_spaces.mappings(pid).iter().any(shared)
+        coverage.private_of(pid)
+            || coverage.shared && view.address_spaces.mappings(pid).iter().any(shared)
     }
 
     fn is_fit(pid: Pid) -> Result<(), AgentRefusal> {
         agent_fitness::is_undisturbed(pid)
     }
 
-    fn connect(pid: Pid, agent: Tid, aim: ProtectCoverage) -> io::Result<WriteProtectHost> {
+    fn connect(pid: Pid, agent: Tid, coverage: ProtectCoverage) -> io::Result<WriteProtectHost> {
         Ok(WriteProtectHost {
             pid,
-            aim,
+            coverage,
             agent,
             faults: AgentConnection::connect(pid, agent)?.lend_userfaultfd()?,
             regions: Vec::new(),
@@ -138,10 +137,10 @@ impl AgentHost for WriteProtectHost {
         let began = Instant::now();
         let all = movable_regions::read(self.pid);
         self.huge = movable_regions::huge_page_bytes(&all);
-        let private = self.aim.private_of(self.pid);
+        let private = self.coverage.private_of(self.pid);
         let fit = all
             .iter()
-            .filter(|m| m.is_protectable(private, self.aim.shared));
+            .filter(|m| m.is_protectable(private, self.coverage.shared));
         self.regions.clear();
         for mapping in fit {
             let range = &mapping.range;
@@ -211,48 +210,4 @@ impl WriteProtectHost {
 /// The process ended, or runs another program.
 fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ESRCH)
-}
-
-impl FaultSampler for WriteProtectSampler {
-    fn name(&self) -> &'static str {
-        "write-protect"
-    }
-
-    fn cost_per_fault(&self) -> Nanos {
-        FAULT_COST
-    }
-
-    fn covers(&self) -> &'static [MemoryKind] {
-        &[MemoryKind::Private, MemoryKind::Shared]
-    }
-
-    fn may_take(&self, at: (Pid, u64), _: &SamplerContext) -> bool {
-        self.processes.may_take(at)
-    }
-
-    fn pages_taken(&self) -> u64 {
-        self.processes.taken().0
-    }
-
-    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
-        self.processes.update(view, wanted > 0);
-        self.processes.take(wanted, view.picks);
-        self.seen |= self.pages_taken() > 0;
-        Ok(())
-    }
-
-    fn is_own_thread(&self, tid: Tid) -> bool {
-        self.processes.owns(tid)
-    }
-
-    fn new_own_threads(&mut self) -> Vec<(Pid, Tid)> {
-        self.processes.take_entered()
-    }
-
-    fn note(&self) -> Option<String> {
-        let reads = "sampler write-protect sees who writes, not who reads";
-        let parts = [self.seen.then(|| reads.to_owned()), self.processes.note()];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| parts.join("; "))
-    }
 }

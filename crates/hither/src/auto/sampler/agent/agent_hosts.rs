@@ -10,7 +10,7 @@ use nix::libc;
 use super::agent_fitness::AgentRefusal;
 use super::inject::AgentInjection;
 use super::protocol::AgentPurpose;
-use crate::auto::sampler::SamplerContext;
+use crate::auto::sampler::{FaultSampler, MemoryKind, SamplerContext};
 use crate::follow::procfs;
 use hither_model::rng::Rng;
 use hither_sys::{Pid, Tid};
@@ -30,10 +30,18 @@ pub trait AgentHost: Sized {
     const PURPOSE: AgentPurpose;
     /// As `--sampler` takes it.
     const SAMPLER: &'static str;
+    /// What is seen well enough with it.
+    const COVERS: &'static [MemoryKind];
+    /// By how many times its cost a fault delays the program.
+    const DELAYS: u64 = 1;
+    /// For the user, once pages were taken.
+    const REMARK: Option<&'static str> = None;
     /// What is to be seen of it.
     type Coverage: Copy + Default + Debug;
+    /// What a fault costs the program, after so many pages were taken in this time.
+    fn cost_per_fault(taken: u64, time: Nanos) -> Nanos;
     /// Whether there is anything of that to see in it.
-    fn is_worth_it(pid: Pid, aim: Self::Coverage, view: &SamplerContext) -> bool;
+    fn is_worth_it(pid: Pid, coverage: Self::Coverage, view: &SamplerContext) -> bool;
     /// Whether it may be entered.
     ///
     /// # Errors
@@ -43,7 +51,7 @@ pub trait AgentHost: Sized {
     ///
     /// # Errors
     /// When it is gone already.
-    fn connect(pid: Pid, agent: Tid, aim: Self::Coverage) -> io::Result<Self>;
+    fn connect(pid: Pid, agent: Tid, coverage: Self::Coverage) -> io::Result<Self>;
     /// Looks after it, one of `hosts`; scans its mappings only while pages may be taken.
     ///
     /// # Errors
@@ -103,11 +111,11 @@ enum AgentState<H> {
 
 #[derive(Debug)]
 pub struct AgentHosts<H: AgentHost> {
-    aim: H::Coverage,
+    coverage: H::Coverage,
     processes: HashMap<Pid, AgentState<H>>,
     looked: Option<Instant>,
     random: Rng,
-    /// Agents that were connected since the last [`AgentHosts::take_entered`].
+    /// Agents that were connected since the last [`FaultSampler::new_own_threads`].
     met: Vec<(Pid, Tid)>,
     /// Pages and time of those that are gone, all together.
     past: (u64, Nanos),
@@ -118,9 +126,9 @@ pub struct AgentHosts<H: AgentHost> {
 }
 
 impl<H: AgentHost> AgentHosts<H> {
-    pub fn new(aim: H::Coverage) -> AgentHosts<H> {
+    pub fn new(coverage: H::Coverage) -> AgentHosts<H> {
         AgentHosts {
-            aim,
+            coverage,
             huge: 0,
             processes: HashMap::new(),
             looked: None,
@@ -131,13 +139,7 @@ impl<H: AgentHost> AgentHosts<H> {
         }
     }
 
-    /// Takes in processes that came and went, and begins what is due. `busy`: pages will be taken.
-    pub fn update(&mut self, view: &SamplerContext, busy: bool) {
-        self.inject_agents(view);
-        self.advance(view, busy);
-        self.huge = self.huge.max(self.hosts().map(AgentHost::huge_bytes).sum());
-    }
-
+    /// Takes in processes that came and went, and begins what is due.
     fn inject_agents(&mut self, view: &SamplerContext) {
         if self.looked.is_some_and(|at| at.elapsed() < PAUSE) {
             return;
@@ -145,9 +147,9 @@ impl<H: AgentHost> AgentHosts<H> {
         self.looked = Some(Instant::now());
         let live: HashSet<Pid> = view.threads.live().map(|(_, thread)| thread.pid).collect();
         let past = &mut self.past;
-        self.processes.retain(|pid, standing| {
+        self.processes.retain(|pid, state| {
             let stays = live.contains(pid);
-            if let (false, AgentState::With(host)) = (stays, standing) {
+            if let (false, AgentState::With(host)) = (stays, state) {
                 let (pages, time) = host.taken();
                 *past = (past.0 + pages, past.1 + time);
             }
@@ -165,10 +167,10 @@ impl<H: AgentHost> AgentHosts<H> {
             };
             let Some(tries) = tries else { continue };
             // One process at a time is stopped; and none that only has the id of one.
-            if busy || !H::is_worth_it(pid, self.aim, view) || !view.threads.is_known(pid) {
+            if busy || !H::is_worth_it(pid, self.coverage, view) || !view.threads.is_known(pid) {
                 continue;
             }
-            let standing = match H::is_fit(pid) {
+            let state = match H::is_fit(pid) {
                 Ok(()) => match AgentInjection::begin(pid, H::PURPOSE) {
                     Ok(injection) => {
                         busy = true;
@@ -183,33 +185,33 @@ impl<H: AgentHost> AgentHosts<H> {
                     AgentState::Refused(reason)
                 }
             };
-            self.set_state(pid, standing);
+            self.set_state(pid, state);
         }
     }
 
-    fn set_state(&mut self, pid: Pid, standing: AgentState<H>) {
-        if let AgentState::Refused(reason) = &standing {
+    fn set_state(&mut self, pid: Pid, state: AgentState<H>) {
+        if let AgentState::Refused(reason) = &state {
             // A process that has ended needs no note.
             if !procfs::thread_ids(pid).is_empty() {
                 let told = self.refused.entry(reason.clone()).or_insert((pid, 0));
                 told.1 += 1;
             }
         }
-        self.processes.insert(pid, standing);
+        self.processes.insert(pid, state);
     }
 
-    /// What has become of injections and agents.
+    /// What has become of injections and agents. `busy`: pages will be taken.
     fn advance(&mut self, view: &SamplerContext, busy: bool) {
         let mut news = Vec::new();
         let hosts = u32::try_from(self.hosts().count()).unwrap_or(u32::MAX);
         let hosts = busy.then_some(hosts);
-        for (&pid, standing) in &mut self.processes {
-            match standing {
+        for (&pid, state) in &mut self.processes {
+            match state {
                 AgentState::Injecting(injection, tries) => match injection.outcome() {
                     None => {}
                     Some(Ok(tid)) => {
                         self.met.push((pid, tid));
-                        news.push((pid, connect_host(pid, tid, self.aim)));
+                        news.push((pid, connect_host(pid, tid, self.coverage)));
                     }
                     // It may be stopped for a while.
                     Some(Err(AgentRefusal::Perhaps(_))) if *tries < TRIES => {
@@ -231,42 +233,33 @@ impl<H: AgentHost> AgentHosts<H> {
                 _ => {}
             }
         }
-        for (pid, standing) in news {
-            self.set_state(pid, standing);
+        for (pid, state) in news {
+            self.set_state(pid, state);
         }
     }
 
-    pub fn hosts(&self) -> impl Iterator<Item = &H> {
-        self.processes
-            .values()
-            .filter_map(|standing| match standing {
-                AgentState::With(host) => Some(&**host),
-                _ => None,
-            })
+    fn hosts(&self) -> impl Iterator<Item = &H> {
+        self.processes.values().filter_map(|state| match state {
+            AgentState::With(host) => Some(&**host),
+            _ => None,
+        })
     }
 
     /// Pages taken so far, in all, and the time that it took.
-    pub fn taken(&self) -> (u64, Nanos) {
+    fn taken(&self) -> (u64, Nanos) {
         self.hosts()
             .map(AgentHost::taken)
             .fold(self.past, |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    pub fn may_take(&self, at: (Pid, u64)) -> bool {
-        match self.processes.get(&at.0) {
-            Some(AgentState::With(host)) => host.may_take(at.1),
-            _ => false,
-        }
-    }
-
     /// Has pages taken: every page is as likely as every other.
-    pub fn take(&mut self, wanted: u32, picks: &[(Pid, u64)]) {
+    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)]) {
         let total: u64 = self.hosts().map(AgentHost::takable_pages).sum();
         if wanted == 0 || total == 0 {
             return;
         }
-        for standing in self.processes.values_mut() {
-            if let AgentState::With(host) = standing {
+        for state in self.processes.values_mut() {
+            if let AgentState::With(host) = state {
                 let pages = host.takable_pages();
                 if pages == 0 {
                     continue;
@@ -279,22 +272,62 @@ impl<H: AgentHost> AgentHosts<H> {
             }
         }
     }
+}
 
-    pub fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
-        std::mem::take(&mut self.met)
+impl<H: AgentHost> FaultSampler for AgentHosts<H> {
+    fn name(&self) -> &'static str {
+        H::SAMPLER
     }
 
-    pub fn owns(&self, tid: Tid) -> bool {
+    fn cost_per_fault(&self) -> Nanos {
+        let (taken, time) = self.taken();
+        H::cost_per_fault(taken, time)
+    }
+
+    fn delay_per_fault(&self) -> Nanos {
+        H::DELAYS * self.cost_per_fault()
+    }
+
+    fn covers(&self) -> &'static [MemoryKind] {
+        H::COVERS
+    }
+
+    fn may_take(&self, at: (Pid, u64), _: &SamplerContext) -> bool {
+        match self.processes.get(&at.0) {
+            Some(AgentState::With(host)) => host.may_take(at.1),
+            _ => false,
+        }
+    }
+
+    fn pages_taken(&self) -> u64 {
+        self.taken().0
+    }
+
+    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
+        self.inject_agents(view);
+        self.advance(view, wanted > 0);
+        self.huge = self.huge.max(self.hosts().map(AgentHost::huge_bytes).sum());
+        self.take(wanted, view.picks);
+        Ok(())
+    }
+
+    fn is_own_thread(&self, tid: Tid) -> bool {
         self.hosts().any(|host| host.agent_tid() == tid)
     }
 
-    pub fn note(&self) -> Option<String> {
+    fn new_own_threads(&mut self) -> Vec<(Pid, Tid)> {
+        std::mem::take(&mut self.met)
+    }
+
+    fn note(&self) -> Option<String> {
         let name = H::SAMPLER;
         let note = |(reason, (first, count)): (&String, &(Pid, usize))| match count {
             1 => format!("sampler {name} left process {first} alone: {reason}"),
             _ => format!("sampler {name} left {count} processes alone: {reason}"),
         };
-        let mut notes: Vec<String> = self.refused.iter().map(note).collect();
+        let remark = H::REMARK.filter(|_| self.pages_taken() > 0);
+        let mut notes: Vec<String> = remark.map(str::to_owned).into_iter().collect();
+        notes.extend(self.refused.iter().map(note));
         if self.huge > 0 {
             let mebibytes = self.huge >> 20;
             notes.push(format!("sampler {name} left {mebibytes} MiB alone that are in huge pages, which it would split; numa-balancing sees them"));
@@ -303,8 +336,8 @@ impl<H: AgentHost> AgentHosts<H> {
     }
 }
 
-fn connect_host<H: AgentHost>(pid: Pid, agent: Tid, aim: H::Coverage) -> AgentState<H> {
-    match H::connect(pid, agent, aim) {
+fn connect_host<H: AgentHost>(pid: Pid, agent: Tid, coverage: H::Coverage) -> AgentState<H> {
+    match H::connect(pid, agent, coverage) {
         Ok(host) => AgentState::With(Box::new(host)),
         Err(error) if is_gone(&error) => retry_later(0),
         Err(error) => AgentState::Refused(error.to_string()),

@@ -10,8 +10,8 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::connection;
 use crate::auto::address_spaces::AddressSpaces;
-use crate::auto::sampler::move_host::MoveSampler;
-use crate::auto::sampler::write_protect::WriteProtectSampler;
+use crate::auto::sampler::move_host;
+use crate::auto::sampler::write_protect;
 use crate::auto::sampler::{FaultSampler, MemoryKind, SamplerContext};
 use crate::auto::thread_table::ThreadTable;
 use crate::follow::procfs;
@@ -74,7 +74,7 @@ fn torment(program: &mut Child, sampler: &mut dyn FaultSampler, rate: u32) -> u6
 
 fn check(letters: &str, least: u64) {
     if let Some(folder) = folder() {
-        let mut mover = MoveSampler::new().expect("a sampler");
+        let mut mover = move_host::sampler().expect("a sampler");
         check_with(&mut mover, folder.path(), letters, least);
     }
 }
@@ -167,7 +167,7 @@ fn all_at_once() {
 #[test]
 fn all_at_once_with_pages_protected() {
     let kinds = [MemoryKind::Private, MemoryKind::Shared];
-    match (WriteProtectSampler::new(&kinds, false), folder()) {
+    match (write_protect::sampler(&kinds, false), folder()) {
         (Ok(mut sampler), Some(folder)) => {
             check_with(&mut sampler, folder.path(), "aarrpfkxmvdlhtsr", 500);
         }
