@@ -24,7 +24,8 @@ pub mod binned;
 pub mod bursts;
 mod clean;
 pub mod comm;
-pub mod figure;
+pub mod error;
+mod figure;
 mod files;
 pub mod finding;
 pub mod ids;
@@ -43,13 +44,14 @@ mod working_threads;
 pub use artefact::ArtefactError;
 pub use clean::{is_hidden_char, shell_line, shell_quote, strip_control_characters};
 pub use comm::CommMatrix;
+pub use error::ProfileError;
 pub use figure::{BetterWhen, FigureUnit, RunFigure};
 pub use files::{check_output_path, open_regular_file, OutputPlace};
 pub use finding::{Finding, FindingKind, FindingLine, FindingPicture, SuggestedFix, TrafficUnit};
 pub use ids::*;
 pub use io::{
-    check_destination, is_decoding, read, read_meta, write, write_with_bursts, ProfileError,
-    WriteOutcome,
+    check_destination, is_decoding, read, read_meta, write, write_with_bursts, BurstWriter,
+    PieceHeader, WriteOutcome,
 };
 pub use meta::*;
 pub use packed_rows::{PackedRow, PackedRows, Unpacker};

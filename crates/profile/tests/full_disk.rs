@@ -1,7 +1,8 @@
 //! A full disk: keep what fits, say what does not, leave no halves.
 mod common;
-use hither_profile::bursts::{BurstPiece, BurstTrace, BurstWriter, PieceHeader};
+use hither_profile::bursts::{BurstPiece, BurstTrace};
 use hither_profile::*;
+use hither_profile::{BurstWriter, PieceHeader};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

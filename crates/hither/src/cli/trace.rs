@@ -6,7 +6,7 @@ use std::process::{Child, ExitCode};
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use hither_profile::bursts::BurstWriter;
+use hither_profile::BurstWriter;
 use hither_profile::{write, write_with_bursts, Profile, WriteOutcome, PAGE_SIZE};
 use nix::sys::signal::SigSet;
 use nix::unistd::Pid;

@@ -1,6 +1,7 @@
 //! A profile made by hand: 8 threads of one process, each with a block of pages of its own that
 //! thread 0 touched first; thread i and i + 4 write the same page in turn.
-use hither_profile::bursts::{BurstAccess, BurstPiece, BurstWriter, NamedPages};
+use hither_profile::bursts::{BurstAccess, BurstPiece, NamedPages};
+use hither_profile::BurstWriter;
 use hither_profile::*;
 use std::path::Path;
 

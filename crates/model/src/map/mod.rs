@@ -2,11 +2,13 @@
 //!
 //! A policy is one file in `threads/` or `data/` and one line in the list of its `mod.rs`. All are
 //! pure: the same problem and seed give the same placement on any machine.
+mod cheapest_stages;
 pub mod comm_graph;
 pub mod communication_filter;
 pub mod data;
 pub mod explain;
 pub mod mapping_trial;
+pub mod migration;
 pub mod phase_plan;
 pub mod pu_distances;
 mod search;

@@ -6,16 +6,15 @@
 //! ```text
 //! framing.rs: numbers and frames    block.rs: what is the same each time a block runs
 //!          \                         /
-//!   writer.rs: the file, growing    reader.rs, block_tables.rs: the file, complete or not
+//!   io/burst_writer.rs: the file, growing    reader.rs, block_tables.rs: the file, complete or not
 //!   encode.rs: accesses -> code     decode.rs: code -> accesses
 //! ```
 mod block;
 mod block_tables;
 mod decode;
 mod encode;
-mod framing;
+pub(crate) mod framing;
 mod reader;
-mod writer;
 
 pub use block::{
     access_source, register_source, BasicBlock, BlockAccess, RegisterChange, ValueSources,
@@ -28,7 +27,6 @@ pub use framing::{
     CUT, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_PLACES, MAX_REACH, MAX_WINDOWS, WAITED,
 };
 pub use reader::{BurstTrace, PieceDecoder};
-pub use writer::{BurstWriter, PieceHeader};
 
 use crate::ids::{PageNo, ProcessIx, RegionIx, ThreadIx};
 use crate::tables::Nanos;

@@ -8,9 +8,9 @@ use super::framing::{
     MAX_PLACES, MAX_WINDOWS, PIECE, PIECE_HEAD, PLACES, VERSION, WAITED,
 };
 use super::{BurstAccess, BurstPiece, BurstWindow, NamedPages};
+use crate::error::ProfileError;
 use crate::files::open_regular_file;
 use crate::ids::{PageNo, ProcessIx, RegionIx, ThreadIx};
-use crate::io::ProfileError;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};

@@ -3,8 +3,8 @@
 use super::cell::{IndexedTable, ParquetCell};
 use super::columns::{ColumnRule, ColumnVisitor, TableRow, MAX_NUMBER, MAX_PAGES};
 use super::encode::schema;
-use super::error::ProfileError;
 use super::page_headers::CheckedFile;
+use crate::error::ProfileError;
 use crate::packed_rows::{PackedRow, PackedRows};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::errors::ParquetError;

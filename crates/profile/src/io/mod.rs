@@ -7,13 +7,14 @@
 //!             encode.rs (rows -> file)   decode.rs (file -> rows, trusting nothing)
 //!                 |                          |
 //!    staging.rs, write.rs (folder)       read.rs (folder, cross references)
+//!    burst_writer.rs (bursts.bin as the run goes on; its code: ../bursts)
 //! ```
+mod burst_writer;
 mod cell;
 mod columns;
 mod decode;
 mod disk_space;
 mod encode;
-mod error;
 mod page_headers;
 mod profile_json;
 mod read;
@@ -21,9 +22,8 @@ mod staging;
 mod visit_tables;
 mod write;
 
+pub use burst_writer::{BurstWriter, PieceHeader};
 pub(crate) use disk_space::encoded_bytes;
-pub use error::ProfileError;
 pub use read::{is_decoding, read, read_meta};
 pub use staging::check_destination;
-pub(crate) use staging::StagingFolder;
 pub use write::{write, write_with_bursts, WriteOutcome};

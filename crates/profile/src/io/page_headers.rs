@@ -4,6 +4,7 @@
 //!
 //! A header is a Thrift structure in the compact protocol, `PageHeader` in Parquet's own description
 //! of its format.
+use crate::bursts::framing::ByteReader;
 use parquet::basic::PageType;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
@@ -133,7 +134,7 @@ impl PageSizes {
     /// `None` where the header does not end in these bytes, or is none.
     fn read(bytes: &[u8]) -> Option<PageSizes> {
         let mut sizes = PageSizes::default();
-        let mut thrift = CompactBytes(bytes);
+        let mut thrift = CompactBytes(ByteReader::new(bytes));
         let mut last = 0;
         while let Some((id, kind)) = thrift.field(last)? {
             match (id, kind) {
@@ -178,30 +179,19 @@ const SET: u8 = 10;
 const STRUCT: u8 = 12;
 
 /// What is left of a structure in Thrift's compact protocol.
-struct CompactBytes<'a>(&'a [u8]);
+struct CompactBytes<'a>(ByteReader<'a>);
 
 impl CompactBytes<'_> {
     fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
+        self.0.byte()
     }
 
     fn take(&mut self, bytes: u64) -> Option<()> {
-        self.0 = self.0.get(usize::try_from(bytes).ok()?..)?;
-        Some(())
+        self.0.take(usize::try_from(bytes).ok()?).map(drop)
     }
 
     fn varint(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
+        self.0.varint()
     }
 
     fn number(&mut self) -> Option<i64> {

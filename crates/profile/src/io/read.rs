@@ -3,8 +3,8 @@
 use super::cell::IndexedTable;
 use super::columns::{referenced_tables, TableRow};
 use super::decode::{decode_table, RowCounts, TableList};
-use super::error::ProfileError;
 use super::profile_json::{ProfileJson, PROFILE_JSON};
+use crate::error::ProfileError;
 use crate::files::open_regular_file;
 use crate::meta::{ProfileMeta, FORMAT_VERSION};
 use crate::Profile;

@@ -8,10 +8,10 @@
 //!          `-- NAME
 //! ```
 //! What a writer that was killed has left there the next one removes.
-use super::error::ProfileError;
 use super::profile_json::PROFILE_JSON;
 use super::read::{read_profile_json, TABLES};
 use crate::bursts::BURSTS_FILE as BURSTS;
+use crate::error::ProfileError;
 use crate::files::{age, Folder, OutputPlace, CHANCE_LETTERS, TEMPORARY_PREFIX as PREFIX};
 use crate::prediction::PREDICTION_JSON;
 use std::ffi::{OsStr, OsString};

@@ -4,15 +4,16 @@
 //! Everything is written into a [`StagingFolder`] and renamed over the target at the end.
 //! `profile.json` comes first, with room to spare, so that it can still be completed when the
 //! tables have filled the disk; the tables follow in the order of their worth.
+use super::burst_writer::BurstWriter;
 use super::cell::IndexedTable;
 use super::columns::{referenced_tables, TableRow};
 use super::disk_space;
 use super::encode::{encode_table, TableRows};
-use super::error::ProfileError;
 use super::profile_json::{ProfileJson, TableInfo, PROFILE_JSON};
 use super::staging::StagingFolder;
 use super::visit_tables::{visit_tables, TableVisitor, JSON_RESERVE};
-use crate::bursts::{BurstWriter, BURSTS_FILE as BURSTS};
+use crate::bursts::BURSTS_FILE as BURSTS;
+use crate::error::ProfileError;
 use crate::meta::FORMAT_VERSION;
 use crate::Profile;
 use std::collections::BTreeMap;

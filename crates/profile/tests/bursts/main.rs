@@ -4,9 +4,10 @@ mod tracer;
 
 use hither_profile::bursts::{
     access_source, register_source, BasicBlock, BlockAccess, BurstAccess, BurstPiece, BurstTrace,
-    BurstWriter, NamedPages, PieceEncoder, PieceHeader, RegisterChange, NO_SOURCE,
+    NamedPages, PieceEncoder, RegisterChange, NO_SOURCE,
 };
 use hither_profile::*;
+use hither_profile::{BurstWriter, PieceHeader};
 use proptest::prelude::*;
 use std::path::Path;
 

@@ -7,10 +7,9 @@
 use super::regions::RegionMap;
 use super::threads::ThreadTracker;
 use super::window_regions::{RegionSnapshot, WindowSnapshots};
-use hither_profile::bursts::{
-    BurstPiece, BurstWriter, NamedPages, PieceHeader, CUT, FRESH, MAX_PLACES, MAX_WINDOWS, WAITED,
-};
+use hither_profile::bursts::{BurstPiece, NamedPages, CUT, FRESH, MAX_PLACES, MAX_WINDOWS, WAITED};
 use hither_profile::{BurstInfo, BurstOptions, ProcessIx, ThreadIx};
+use hither_profile::{BurstWriter, PieceHeader};
 use hither_sys::{wire, RawPiece, Segment};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -50,7 +50,7 @@ use super::symbolizer::Symbolizer;
 use anyhow::{anyhow, Context, Result};
 use deadline::Deadline;
 use engine::CollectorEngine;
-use hither_profile::bursts::BurstWriter;
+use hither_profile::BurstWriter;
 use hither_profile::{Profile, RunEnd, TraceOptions};
 use hither_sys::{wire, Segment, SegmentConfig};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError, SyncSender};

@@ -16,7 +16,7 @@ use super::window_regions::{named_pages, ChunkAliasMap};
 use super::CollectedRun;
 use crate::trace::symbolizer::Symbolizer;
 use hither_profile::binned::BinnedCounts;
-use hither_profile::bursts::BurstWriter;
+use hither_profile::BurstWriter;
 use hither_profile::{
     LineUse, ObjectRange, PageFirstTouch, PageNo, PageRows, PageUse, PairComm, Process, ProcessIx,
     Profile, ProfileMeta, Region, RegionIx, RunEnd, SliceIx, Thread, ThreadIx, TraceCost,

@@ -11,8 +11,8 @@
 //! a profile has all accesses, and its slices are the steps. kMAF waits with pages until
 //! threads are placed for the first time; here they are from the start.
 use super::page_placer::{NodeAccesses, PagePlacer};
-use super::{DataPolicy, DataProblem};
-use crate::map::phase_plan::{MigrationLimits, PageHistory, PageMoves, PhaseRule};
+use super::{DataPolicy, DataProblem, PageHistory, PageMoves};
+use crate::map::migration::{MigrationLimits, PhaseRule};
 use hither_profile::NodeIx;
 
 /// The constants of eq. 6 and of the ageing; the default is the paper's.

@@ -8,6 +8,7 @@ mod kmaf;
 mod locality_balance;
 mod most_access;
 pub mod page_groups;
+pub mod page_history;
 mod page_placer;
 pub mod placeable_pages;
 mod random;
@@ -20,11 +21,12 @@ pub use locality_balance::LocalityBalancePolicy;
 pub use most_access::MostAccessPolicy;
 pub use random::RandomDataPolicy;
 
+pub use page_history::{PageHistory, PageMoves, PageUseStep};
 pub use placeable_pages::{
     FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages, PlacementPageSize,
 };
 
-use super::phase_plan::{MigrationLimits, PageHistory, PageMoves, PhaseRule};
+use super::migration::{MigrationLimits, PhaseRule};
 use super::PuDistances;
 use crate::topology::TopologyTree;
 use hither_profile::NodeIx;

@@ -1,10 +1,9 @@
 //! Most access: a page is on the node that accesses it most, which makes Acc_page (OPT
 //! eq. 8) 1 for every page as long as nodes have room.
+use super::page_history::{most_access_moves, PageHistory, PageMoves};
 use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
-use crate::map::phase_plan::{
-    most_access_moves, MigrationLimits, PageHistory, PageMoves, PhaseRule,
-};
+use crate::map::migration::{MigrationLimits, PhaseRule};
 use hither_profile::NodeIx;
 
 /// The page policy `most-access`: each page on the node that accesses it most.

@@ -2,7 +2,8 @@
 use super::super::clock::monotonic_ns;
 use super::fake::{Fake, MIB};
 use super::NoNames;
-use hither_profile::bursts::{BurstTrace, BurstWriter, NamedPages, MAX_PLACES};
+use hither_profile::bursts::{BurstTrace, NamedPages, MAX_PLACES};
+use hither_profile::BurstWriter;
 use hither_profile::{write_with_bursts, BurstOptions, ProcessIx, Profile, RegionKind, ThreadIx};
 use hither_sys::wire::{self, ChunkAlias, RecordedBlock, SegmentHeader, SegmentPiece, SharedChunk};
 use proptest::prelude::*;

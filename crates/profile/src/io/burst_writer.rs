@@ -2,16 +2,16 @@
 //!
 //! A full disk ends the bursts at the last whole frame, which is reported at the end; the profile
 //! is written all the same.
-use super::block::{
+use super::staging::StagingFolder;
+use crate::bursts::framing::{
+    self, frame_head, put_varint, BLOCKS, BURSTS_FILE, END, MAGIC, PIECE, PLACES, VERSION,
+};
+use crate::bursts::{
     access_source, register_source, BasicBlock, BlockAccess, RegisterChange, NO_SOURCE,
-    REGISTER_COUNT,
+    REGISTER_COUNT, WAITED,
 };
-use super::encode::{PieceCode, PieceEncoder};
-use super::framing::{
-    frame_head, put_varint, BLOCKS, BURSTS_FILE, END, MAGIC, PIECE, PLACES, VERSION,
-};
-use super::{BurstAccess, BurstPiece, NamedPages};
-use crate::io::{ProfileError, StagingFolder};
+use crate::bursts::{BurstAccess, BurstPiece, NamedPages, PieceCode, PieceEncoder};
+use crate::error::ProfileError;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -30,7 +30,7 @@ pub struct PieceHeader {
     pub sequence: u32,
     /// `accesses` and `instructions` below 2^32; `waited` is in `flags`.
     pub piece: BurstPiece,
-    /// [`super::WAITED`], [`super::FRESH`], [`super::CUT`].
+    /// [`WAITED`], [`framing::FRESH`], [`framing::CUT`].
     pub flags: u32,
 }
 
@@ -125,7 +125,7 @@ impl BurstWriter {
     /// Appends a piece: its header and its code.
     pub fn append_piece(&mut self, head: &PieceHeader, code: &[u8]) {
         let p = &head.piece;
-        let mut bytes = Vec::with_capacity(super::framing::PIECE_HEAD);
+        let mut bytes = Vec::with_capacity(framing::PIECE_HEAD);
         for n in [head.window, head.sequence, p.thread.0, p.process.0] {
             bytes.extend(n.to_le_bytes());
         }
@@ -236,7 +236,7 @@ fn piece_header(window: u32, sequence: u32, code: &PieceCode, piece: BurstPiece)
             ..piece
         },
         flags: match piece.waited && sequence == 0 {
-            true => code.flags | super::WAITED,
+            true => code.flags | WAITED,
             false => code.flags,
         },
     }
