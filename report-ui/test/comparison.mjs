@@ -36,7 +36,7 @@ test("what changed comes first, in words", async () => {
 
 test("worse and better differ without colour", async () => {
   const page = await open({ path });
-  const signs = await page.$$eval("#comparison .tally .change", (all) => Object.fromEntries(all.map((c) => [c.classList[1], c.querySelector(".sign").textContent])));
+  const signs = await page.$$eval("#comparison .summary .change", (all) => Object.fromEntries(all.map((c) => [c.classList[1], c.querySelector(".sign").textContent])));
   assert.notEqual(signs.worse, signs.better);
   assert.notEqual(signs.new, signs.gone);
 });

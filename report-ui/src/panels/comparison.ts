@@ -28,15 +28,15 @@ export function comparison(changes: Comparison, subject: Subject, show: (picture
     figure("Findings, before and after",
       intro("A row is a finding of either run, with the share of the run that it concerns in each.",
         "New and worse ones come first; what is gone has been mended, or the run no longer gets there."),
-      changes.findings.length ? [tally(changes.findings), findings(changes.findings, go)] : h("p", { class: "missing" }, "Nothing wrong was found in either.")),
+      changes.findings.length ? [summary(changes.findings), findings(changes.findings, go)] : h("p", { class: "missing" }, "Nothing wrong was found in either.")),
     figure("Metrics, before and after",
       intro("A row is a figure of both runs and their difference, in points where it is a share.",
         "It counts as better or worse only when it differs by more than runs of one program do."),
-      tally(changes.metrics), metrics(changes.metrics)),
+      summary(changes.metrics), metrics(changes.metrics)),
     figure("Data structures, before and after",
       intro("A row is a structure of either run: its part in the accesses, how exclusive its pages are, and how many of its accesses first touch puts right; choose one to see its pages after.",
         "A structure that is worse lost exclusivity, or lies on the wrong node more than before."),
-      tally(changes.structures), structures(changes, show)));
+      summary(changes.structures), structures(changes, show)));
 }
 
 function side(name: string, file: string, run: Run, verdict: string): HTMLElement {
@@ -49,9 +49,9 @@ function side(name: string, file: string, run: Run, verdict: string): HTMLElemen
 }
 
 /// How many of each.
-function tally(rows: Changed[]): HTMLElement {
+function summary(rows: Changed[]): HTMLElement {
   const of = (change: Change) => rows.filter((row) => row.change === change).length;
-  return h("ul", { class: "tally" }, ORDER.filter((change) => of(change)).map((change) => h("li", {}, mark(change, `${of(change)} ${SIGNS[change][1]}`))));
+  return h("ul", { class: "summary" }, ORDER.filter((change) => of(change)).map((change) => h("li", {}, mark(change, `${of(change)} ${SIGNS[change][1]}`))));
 }
 
 function mark(change: Change, text: string = SIGNS[change][1]): HTMLElement {

@@ -61,20 +61,20 @@ pub fn check(
         bail!("there is nothing to check: give --max-remote, --min-exclusivity, --no, or --baseline with --fail-on-regression");
     }
     let given = AssessmentInput::read(profile, on)?;
-    let judged = given.assess();
-    let mut conditions = check_limits(options, &given, &judged)?;
+    let assessment = given.assess();
+    let mut conditions = check_limits(options, &given, &assessment)?;
     conditions.extend(
         options
             .absent
             .iter()
-            .map(|&kind| check_absent(kind, &judged)),
+            .map(|&kind| check_absent(kind, &assessment)),
     );
     let comparison = match &options.baseline {
-        Some(_) => Some(compare_with_baseline(options, &given, &judged)?),
+        Some(_) => Some(compare_with_baseline(options, &given, &assessment)?),
         None => None,
     };
     if let Some(comparison) = &comparison {
-        let report = &judged.analysis.report;
+        let report = &assessment.analysis.report;
         let sampled =
             sampling_error_of_difference(comparison.run.sampling_error, report.run.sampling_error);
         conditions.extend(regressions(comparison, options.tolerance.max(sampled)));
@@ -82,7 +82,7 @@ pub fn check(
     Ok(CheckOutcome {
         profile: profile.display().to_string(),
         holds: conditions.iter().all(|c| c.holds),
-        verdict: judged.analysis.report.verdict.sentence.clone(),
+        verdict: assessment.analysis.report.verdict.sentence.clone(),
         conditions,
         comparison,
     })
@@ -91,10 +91,10 @@ pub fn check(
 fn check_limits(
     options: &CheckOptions,
     given: &AssessmentInput,
-    judged: &Assessment,
+    assessment: &Assessment,
 ) -> Result<Vec<CheckCondition>> {
     let figure = |names: &[&str], option: &str| {
-        let figures = judged.figures();
+        let figures = assessment.figures();
         let named = |name: &&str| figures.iter().find(|f| f.name == *name);
         let found = names.iter().find_map(named);
         let value = found.and_then(|f| Some((f.name.clone(), f.value?)));
@@ -105,7 +105,7 @@ fn check_limits(
             )
         })
     };
-    let nodes = judged.analysis.report.setup.nodes;
+    let nodes = assessment.analysis.report.setup.nodes;
     let mut out = Vec::new();
     if let Some(most) = options.max_remote {
         let (name, value) = figure(&[REMOTE_FETCHES, REMOTE], "--max-remote")?;
@@ -134,8 +134,12 @@ fn check_limits(
     Ok(out)
 }
 
-fn check_absent(kind: FindingKind, judged: &Assessment) -> CheckCondition {
-    let found: Vec<_> = judged.findings.iter().filter(|f| f.kind == kind).collect();
+fn check_absent(kind: FindingKind, assessment: &Assessment) -> CheckCondition {
+    let found: Vec<_> = assessment
+        .findings
+        .iter()
+        .filter(|f| f.kind == kind)
+        .collect();
     let said = match found.as_slice() {
         [] => format!("no {} finding", kind.name()),
         [one] => format!("{}: {}", kind.name(), strip_control_characters(&one.title)),
@@ -156,11 +160,11 @@ fn check_absent(kind: FindingKind, judged: &Assessment) -> CheckCondition {
 fn compare_with_baseline(
     options: &CheckOptions,
     given: &AssessmentInput,
-    judged: &Assessment,
+    assessment: &Assessment,
 ) -> Result<ProfileComparison> {
     let baseline = options.baseline.as_ref().context("no baseline")?;
     let before = given.load_other(baseline)?;
-    let mut after = given.comparison_side(judged);
+    let mut after = given.comparison_side(assessment);
     for figure in &mut after.figures {
         if TOLD_BY.contains(&figure.name.as_str()) {
             figure.spread = options.tolerance;
@@ -169,7 +173,7 @@ fn compare_with_baseline(
     Ok(compare_profiles(before, &after, options.tolerance))
 }
 
-/// Figures by which a regression is judged. Fetches are none of them: they are estimated, so that shares
+/// Figures by which a regression is told. Fetches are none of them: they are estimated, so that shares
 /// of few of them differ from run to run.
 const TOLD_BY: [&str; 2] = [REMOTE, EXCLUSIVITY];
 

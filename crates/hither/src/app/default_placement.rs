@@ -12,10 +12,10 @@ use hither_profile::Profile;
 
 use super::assessment::setup;
 use super::best::{best_in_short, WORTH_BINDING};
+use super::map::assigned_units;
 use super::map::input::MapInput;
 use super::map::machine::MapTarget;
 use super::map::options::MapOptions;
-use super::map::seats;
 use super::policy_pair;
 use super::study::progress::Progress;
 use super::study::run_recording::RunRecording;
@@ -120,7 +120,7 @@ impl ProfileVerdict {
                 "Threads are spread over nodes and caches. ".to_owned(),
             ));
         }
-        let used = share_of_caches(&target.tree, &seats(options, input, target)?);
+        let used = share_of_caches(&target.tree, &assigned_units(options, input, target)?);
         let room = self.cache_bytes as f64 * used;
         if used < 1.0 && self.cache_bytes > 0 && self.footprint as f64 > room {
             let because = format!(

@@ -67,7 +67,7 @@ impl OnlineEngine {
         let began = own_time();
         self.drain_records();
         self.state.cost.detecting += own_time().saturating_sub(began);
-        self.reseat_roles();
+        self.pin_returned_roles();
         self.cause_faults();
         let passed = self.state.interval.elapsed();
         if passed >= INTERVAL {
@@ -150,7 +150,7 @@ impl OnlineEngine {
     /// Causes more faults, as many as are allowed.
     fn cause_faults(&mut self) {
         let began = own_time();
-        let standing = ControllerInput {
+        let input = ControllerInput {
             at: to_nanos(self.state.began.elapsed()),
             threads: self.state.threads.live().count(),
             units: self.state.original_mask.cpus().count(),
@@ -161,7 +161,7 @@ impl OnlineEngine {
             spent: self.state.cpu_spent(),
         };
         let price = self.fault_price();
-        let wanted = self.controller.pages_to_take(standing, price);
+        let wanted = self.controller.pages_to_take(input, price);
         let view = SamplerContext {
             picks: &[],
             address_spaces: &self.state.address_spaces,
@@ -222,9 +222,9 @@ impl OnlineEngine {
         let lost = self.observer.lost_records() + self.state.counts.left_out;
         line.lost = lost - std::mem::replace(&mut self.state.lost, lost);
         let (now, before) = (self.state.counts, self.state.before);
-        line.seated = std::mem::take(&mut self.state.seated);
+        line.pinned = std::mem::take(&mut self.state.pinned);
         let mapped = self.map_threads(intervals, now.faults > before.faults);
-        line.seated.extend(mapped);
+        line.pinned.extend(mapped);
         if self.scope.pages && self.state.page_migrator.has_targets() {
             let began = own_time();
             let nodes = &self.machine.nodes;
@@ -254,7 +254,7 @@ impl OnlineEngine {
         if let Some(watch) = &mut self.live_view {
             watch.show_interval(&line);
         }
-        if line.faults + line.lost + line.pages_moved > 0 || !line.seated.is_empty() {
+        if line.faults + line.lost + line.pages_moved > 0 || !line.pinned.is_empty() {
             self.event_log.write(&line);
         }
     }
@@ -277,11 +277,11 @@ impl OnlineEngine {
             return Vec::new();
         };
         let members = (0..state.matrix.members()).map(|m| SharerId(m as u16));
-        let current: Vec<Option<Cpu>> = members.map(|m| state.threads.seat_of(m)).collect();
+        let current: Vec<Option<Cpu>> = members.map(|m| state.threads.cpu_of(m)).collect();
         let question = MappingQuery {
             pairs: &pairs,
             new_events: &news,
-            seats: &current,
+            assigned: &current,
         };
         let answer = self.mapper.place_threads(&question);
         state.cost.mapping += own_time().saturating_sub(began);
@@ -294,7 +294,7 @@ impl OnlineEngine {
         for (member, cpu) in answer {
             match state.threads.by_member(member) {
                 Some((tid, _)) => moves.push((tid, cpu)),
-                None => state.threads.reserve_seat(member, cpu),
+                None => state.threads.reserve_cpu(member, cpu),
             }
         }
         let moved = self.pin_threads(moves);
@@ -305,11 +305,11 @@ impl OnlineEngine {
     }
 
     /// Puts threads that began since on the units where the last ones of their roles were.
-    fn reseat_roles(&mut self) {
+    fn pin_returned_roles(&mut self) {
         let returned = std::mem::take(&mut self.state.returned);
         if self.scope.threads && !returned.is_empty() {
-            let seated = self.pin_threads(returned);
-            self.state.seated.extend(seated);
+            let pinned = self.pin_threads(returned);
+            self.state.pinned.extend(pinned);
         }
     }
 
@@ -324,25 +324,25 @@ impl OnlineEngine {
             }
             helper.announce(pinned)
         };
-        let mut seated = Vec::new();
+        let mut pinned = Vec::new();
         for (tid, cpu) in moves {
             let ours = &state.original_mask;
             match state.threads.pin_thread(tid, cpu, ours, &mut announce) {
-                Ok(true) => seated.push((tid, cpu)),
+                Ok(true) => pinned.push((tid, cpu)),
                 Ok(false) => {}
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),
             }
         }
-        for &(tid, cpu) in &seated {
+        for &(tid, cpu) in &pinned {
             let number = self.machine.number_of(cpu);
-            state.profile.seated(monotonic(), tid, cpu.0, number);
+            state.profile.thread_pinned(monotonic(), tid, cpu.0, number);
         }
         if !self.restore_helper.is_alive() {
             state.note("threads were not pinned any more: the process that would free them again was killed".to_owned());
         }
-        state.counts.threads_moved += seated.len() as u64;
+        state.counts.threads_moved += pinned.len() as u64;
         state.cost.migrating += own_time().saturating_sub(began);
-        seated
+        pinned
     }
 
     /// Looks for threads that ended without our being told, where records were lost: whatever

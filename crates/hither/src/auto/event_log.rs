@@ -19,7 +19,8 @@ pub struct IntervalEvent {
     /// Pairs of threads (kernel's ids) that share, with their events after ageing.
     pub pairs: Vec<(Tid, Tid, f64)>,
     /// Threads that were put on a unit.
-    pub seated: Vec<(Tid, Cpu)>,
+    #[serde(rename = "seated")]
+    pub pinned: Vec<(Tid, Cpu)>,
     pub pages_moved: u64,
     /// Of the faults those on pages that were known, and of these those on a node where the
     /// page is not, as far as is known: by first touch and by what was moved.
@@ -45,7 +46,8 @@ pub struct ThreadSnapshot {
     pub cpu: Option<Cpu>,
     pub node: Option<Node>,
     /// The unit that it was put on.
-    pub seat: Option<Cpu>,
+    #[serde(rename = "seat")]
+    pub assigned_cpu: Option<Cpu>,
     pub chose_itself: bool,
 }
 

@@ -75,7 +75,7 @@ pub struct MappingQuery<'a> {
     /// The events since the last question.
     pub new_events: &'a [(SharerId, SharerId)],
     /// Where threads were put, by member.
-    pub seats: &'a [Option<Cpu>],
+    pub assigned: &'a [Option<Cpu>],
 }
 
 /// Maps threads to processing units.

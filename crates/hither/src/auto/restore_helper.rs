@@ -34,28 +34,32 @@ pub struct RestoreHelper {
 }
 
 impl RestoreHelper {
-    /// Splits it off; `knobs` are let go by it. To be called before anything is changed and
+    /// Splits it off; `sysctls` are let go by it. To be called before anything is changed and
     /// while this process has one thread.
     ///
     /// # Errors
     /// When the kernel makes no process or pipe.
-    pub fn new(knobs: Option<SysctlOverrides>) -> Result<RestoreHelper> {
+    pub fn new(sysctls: Option<SysctlOverrides>) -> Result<RestoreHelper> {
         let (theirs, ours) = std::io::pipe().context("cannot make a pipe")?;
         let pid = process::fork_off(|| {
             let mut kept = vec![theirs.as_raw_fd()];
-            kept.extend(knobs.as_ref().map(|knobs| knobs.lock_file().as_raw_fd()));
+            kept.extend(
+                sysctls
+                    .as_ref()
+                    .map(|sysctls| sysctls.lock_file().as_raw_fd()),
+            );
             let _ = SigSet::all().thread_block();
             let _ = nix::sys::prctl::set_name(c"hither-restore");
             if launch::release_inherited_files(&kept).is_err() {
                 return 1;
             }
-            restore(knobs.as_ref(), &read_pins(theirs));
+            restore(sysctls.as_ref(), &read_pins(theirs));
             0
         });
         Ok(RestoreHelper {
             pipe: Some(ours),
             pid: pid.context("cannot split off the process that undoes what was changed")?,
-            sysctls: knobs,
+            sysctls,
             pinned_threads: PinnedThreads::default(),
         })
     }
@@ -118,9 +122,9 @@ fn read_pins(pipe: PipeReader) -> PinnedThreads {
     ledger
 }
 
-fn restore(knobs: Option<&SysctlOverrides>, ledger: &PinnedThreads) {
-    if let Some(knobs) = knobs {
-        let _ = knobs.restore_if_last();
+fn restore(sysctls: Option<&SysctlOverrides>, ledger: &PinnedThreads) {
+    if let Some(sysctls) = sysctls {
+        let _ = sysctls.restore_if_last();
     }
     ledger.restore_masks();
 }

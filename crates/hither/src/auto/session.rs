@@ -139,16 +139,16 @@ fn build_engine(
     // Before anything is changed for it.
     let means = ObserverBackend::detect()?;
     let state_file = Path::new(sysctls::STATE_FILE);
-    let knobs = match request.samplers.allow_sysctl {
+    let sysctls = match request.samplers.allow_sysctl {
         true => Some(SysctlOverrides::open(state_file).context(
             "settings of the system cannot be changed safely; be root, or leave out --allow-sysctl",
         )?),
         false => None,
     };
-    if knobs.is_none() {
+    if sysctls.is_none() {
         sysctls::restore_stale(state_file);
     }
-    let helper = RestoreHelper::new(knobs)?;
+    let helper = RestoreHelper::new(sysctls)?;
     // Before anybody is observed, for it starts a child to try something on.
     let (samplers, reasons) = sampler::choose_samplers(&request.samplers, helper.sysctls());
     if let (true, Some(name)) = (samplers.is_empty(), &request.samplers.only) {

@@ -40,7 +40,7 @@ pub struct OnlineState {
     pub(super) address_spaces: AddressSpaces,
     pub(super) profile: Kept,
     /// Of the record, at the last interval.
-    pub(super) tally: RemoteFaultCounts,
+    pub(super) remote_faults: RemoteFaultCounts,
     pub(super) matrix: SharingMatrix,
     pub(super) page_migrator: PageMigrator,
     /// Of mechanisms that conclude from pages that were seen to those between them.
@@ -66,7 +66,7 @@ pub struct OnlineState {
     /// Threads that began, with the unit that the last one of their role was on.
     pub(super) returned: Vec<(Tid, Cpu)>,
     /// And those of them that were put there, since the last interval.
-    pub(super) seated: Vec<(Tid, Cpu)>,
+    pub(super) pinned: Vec<(Tid, Cpu)>,
     pub(super) notes: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl OnlineState {
             threads: ThreadTable::default(),
             address_spaces: AddressSpaces::default(),
             profile: Kept::new(monotonic()),
-            tally: RemoteFaultCounts::default(),
+            remote_faults: RemoteFaultCounts::default(),
             matrix: SharingMatrix::default(),
             page_migrator: PageMigrator::default(),
             observed_runs: None,
@@ -95,7 +95,7 @@ impl OnlineState {
             window_intervals: 0,
             own_pid: std::process::id().cast_signed(),
             returned: Vec::new(),
-            seated: Vec::new(),
+            pinned: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -209,8 +209,8 @@ impl OnlineState {
         }
         self.clocks.process_started(pid);
         let role = self.profile.started(at, of, by);
-        let seat = self.threads.thread_started(tid, pid, by.1, role);
-        self.returned.extend(seat.map(|cpu| (tid, cpu)));
+        let assigned = self.threads.thread_started(tid, pid, by.1, role);
+        self.returned.extend(assigned.map(|cpu| (tid, cpu)));
     }
 
     /// Clears the rows of those who are gone.
@@ -261,10 +261,10 @@ impl OnlineState {
 
     /// What is so now, after what was done.
     pub(super) fn fill_totals(&mut self, machine: &CpuNodeMap, line: &mut IntervalEvent) {
-        let tally = self.profile.tally();
-        line.known = tally.known - self.tally.known;
-        line.remote = tally.remote - self.tally.remote;
-        self.tally = tally;
+        let remote_faults = self.profile.remote_faults();
+        line.known = remote_faults.known - self.remote_faults.known;
+        line.remote = remote_faults.remote - self.remote_faults.remote;
+        self.remote_faults = remote_faults;
         line.all_threads_moved = self.counts.threads_moved;
         line.all_pages_moved = self.page_migrator.moved;
         let threads = self.threads.live().map(|(tid, thread)| ThreadSnapshot {
@@ -273,7 +273,7 @@ impl OnlineState {
             name: self.profile.name(tid).to_owned(),
             cpu: thread.last_cpu,
             node: thread.last_cpu.map(|cpu| machine.number_of(cpu)),
-            seat: thread.assigned_cpu,
+            assigned_cpu: thread.assigned_cpu,
             chose_itself: thread.chose,
         });
         line.threads = threads.collect();

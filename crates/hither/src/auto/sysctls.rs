@@ -203,7 +203,7 @@ pub fn write_setting(setting: &SysctlSetting) -> io::Result<()> {
 /// Restores the sysctls that a hither and its restore helper left changed, both killed.
 pub fn restore_stale(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|state| state.len() > 0) {
-        let _ = SysctlOverrides::open(path).and_then(|knobs| knobs.restore_if_last());
+        let _ = SysctlOverrides::open(path).and_then(|sysctls| sysctls.restore_if_last());
     }
 }
 
@@ -211,7 +211,7 @@ pub fn restore_stale(path: &Path) {
 mod tests {
     use super::*;
 
-    /// A folder with two knobs.
+    /// A folder with two sysctls.
     struct Panel(tempfile::TempDir);
 
     impl Panel {
@@ -226,7 +226,7 @@ mod tests {
             self.0.path().join(name)
         }
 
-        fn knobs(&self) -> SysctlOverrides {
+        fn sysctls(&self) -> SysctlOverrides {
             SysctlOverrides::open(&self.path("state")).expect("state")
         }
 
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn the_last_one_puts_everything_back() {
         let panel = Panel::new();
-        let (one, other) = (panel.knobs(), panel.knobs());
+        let (one, other) = (panel.sysctls(), panel.sysctls());
         let settings = [panel.setting("a", "1"), panel.setting("b", "50  ")];
         assert_eq!(one.override_settings(&settings).expect("hold"), []);
         panel.check("1", "50");
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn what_the_killed_left_is_put_back_by_the_next() {
         let panel = Panel::new();
-        let killed = panel.knobs();
+        let killed = panel.sysctls();
         killed
             .override_settings(&[panel.setting("a", "1")])
             .expect("hold");
@@ -277,7 +277,7 @@ mod tests {
         // Its lock goes with it.
         drop(killed);
         // The next holder keeps the oldest values.
-        let next = panel.knobs();
+        let next = panel.sysctls();
         next.override_settings(&[panel.setting("a", "3"), panel.setting("b", "2000")])
             .expect("hold");
         panel.check("3", "2000");
@@ -289,11 +289,14 @@ mod tests {
     #[test]
     fn what_does_not_exist_is_refused_and_never_made() {
         let panel = Panel::new();
-        let knobs = panel.knobs();
+        let sysctls = panel.sysctls();
         let missing = panel.setting("c", "1");
         let settings = [missing.clone(), panel.setting("a", "1")];
-        assert_eq!(knobs.override_settings(&settings).expect("hold"), [missing]);
-        knobs.restore_if_last().expect("let go");
+        assert_eq!(
+            sysctls.override_settings(&settings).expect("hold"),
+            [missing]
+        );
+        sysctls.restore_if_last().expect("let go");
         assert!(!panel.path("c").exists());
         panel.check("0", "1000");
     }
@@ -301,7 +304,7 @@ mod tests {
     #[test]
     fn a_torn_line_is_as_if_never_written() {
         let panel = Panel::new();
-        let one = panel.knobs();
+        let one = panel.sysctls();
         one.override_settings(&[panel.setting("a", "1")])
             .expect("hold");
         let mut state = fs::read(panel.path("state")).expect("state");
@@ -319,7 +322,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_one_who_was_stopped() {
         let panel = Panel::new();
-        let (stopped, other) = (panel.knobs(), panel.knobs());
+        let (stopped, other) = (panel.sysctls(), panel.sysctls());
         stopped.take_turn().expect("turn");
         let refused = other.override_settings(&[panel.setting("a", "1")]);
         assert_eq!(refused.expect_err("taken").kind(), ErrorKind::TimedOut);
@@ -340,16 +343,16 @@ mod tests {
         let panel = Panel::new();
         let turn = || {
             for round in 0..50 {
-                let knobs = panel.knobs();
+                let sysctls = panel.sysctls();
                 let settings = [panel.setting("a", "1"), panel.setting("b", "7   ")];
                 assert_eq!(
-                    knobs
+                    sysctls
                         .override_settings(&settings[round % 2..])
                         .expect("hold"),
                     []
                 );
                 panel.check_b("7");
-                knobs.restore_if_last().expect("let go");
+                sysctls.restore_if_last().expect("let go");
             }
         };
         std::thread::scope(|scope| {

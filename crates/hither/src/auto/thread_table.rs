@@ -61,8 +61,8 @@ impl ThreadEntry {
 
     /// Whether a mask is one that it was given.
     fn was_given(&self, mask: &CpuMask) -> bool {
-        let seats = self.assigned_cpu.iter().chain(&self.before);
-        seats.into_iter().any(|cpu| *mask == CpuMask::single(cpu.0))
+        let cpus = self.assigned_cpu.iter().chain(&self.before);
+        cpus.into_iter().any(|cpu| *mask == CpuMask::single(cpu.0))
     }
 }
 
@@ -72,7 +72,7 @@ struct VacantRole {
     pid: Pid,
     member: SharerId,
     /// The unit that its next thread is to be put on.
-    seat: Option<Cpu>,
+    cpu: Option<Cpu>,
 }
 
 #[derive(Debug, Default)]
@@ -114,7 +114,7 @@ impl ThreadTable {
         let thread = self.add(tid, pid, vacant.map(|vacant| vacant.member))?;
         thread.role = role;
         thread.inherit_mask(tid, parent);
-        vacant?.seat
+        vacant?.cpu
     }
 
     /// The thread with this id, taken in if need be; `None` when there are too many.
@@ -166,8 +166,8 @@ impl ThreadTable {
         let mut gone = Vec::new();
         match thread.role {
             Some(role) => {
-                let seat = thread.assigned_cpu.filter(|_| !thread.chose);
-                self.vacant.insert(role, VacantRole { pid, member, seat });
+                let cpu = thread.assigned_cpu.filter(|_| !thread.chose);
+                self.vacant.insert(role, VacantRole { pid, member, cpu });
             }
             None => gone.push(member),
         }
@@ -193,10 +193,10 @@ impl ThreadTable {
 
     /// The unit on which a thread is, or the next one of its role is to be.
     #[must_use]
-    pub fn seat_of(&self, member: SharerId) -> Option<Cpu> {
+    pub fn cpu_of(&self, member: SharerId) -> Option<Cpu> {
         match self.by_member(member) {
             Some((_, thread)) => thread.assigned_cpu,
-            None => self.vacant.values().find(|v| v.member == member)?.seat,
+            None => self.vacant.values().find(|v| v.member == member)?.cpu,
         }
     }
 
@@ -207,10 +207,10 @@ impl ThreadTable {
         thread.assigned_cpu.or(thread.last_cpu)
     }
 
-    pub fn reserve_seat(&mut self, member: SharerId, cpu: Cpu) {
+    pub fn reserve_cpu(&mut self, member: SharerId, cpu: Cpu) {
         let mut vacant = self.vacant.values_mut();
         if let Some(role) = vacant.find(|role| role.member == member) {
-            role.seat = Some(cpu);
+            role.cpu = Some(cpu);
         }
     }
 
@@ -296,7 +296,7 @@ impl ThreadTable {
         };
         // It has what it was given, or what everybody starts with.
         let given = match thread.assigned_cpu {
-            Some(seat) => now == CpuMask::single(seat.0),
+            Some(cpu) => now == CpuMask::single(cpu.0),
             None => thread.original_mask.as_ref().unwrap_or(ours) == &now,
         };
         if !given || !now.contains(cpu.0) && thread.assigned_cpu.is_none() {

@@ -97,7 +97,7 @@ fn finding(number: usize, found: &FindingView, style: TerminalStyle) -> String {
         ));
     }
     if finding.kind == FindingKind::FirstTouch {
-        out.push_str(&first_touch(found, &pad));
+        out.push_str(&first_touch_line(found, &pad));
     }
     out.push_str(&lines(found, &pad, style));
     for fix in &finding.fixes {
@@ -165,7 +165,7 @@ fn quoted(quote: &SourceQuote, pad: &str) -> String {
 }
 
 /// The source that the evidence names.
-fn first_touch(found: &FindingView, pad: &str) -> String {
+fn first_touch_line(found: &FindingView, pad: &str) -> String {
     let structure = found.structure.as_ref();
     let touched = structure.and_then(|s| s.first_touch.as_ref());
     let quote = touched.and_then(|t| quote_of(&found.quotes, &t.site.file, t.site.line));

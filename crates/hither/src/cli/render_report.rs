@@ -255,14 +255,14 @@ fn structure_row(s: &StructureMetrics) -> Vec<String> {
         percent(s.share),
         number(s.fetch_share),
         bytes(s.size),
-        first_touch(&s.first_touch, s.pages),
+        first_touchers(&s.first_touch, s.pages),
         number(s.exclusivity),
         number(s.first_touch_accuracy),
     ]
 }
 
 /// `0`, `0 (83 %)`, `0-63`: the thread that placed most, or the threads that share it.
-fn first_touch(touched: &[(ThreadIx, u64)], pages: u64) -> String {
+fn first_touchers(touched: &[(ThreadIx, u64)], pages: u64) -> String {
     match touched {
         [] => "-".to_owned(),
         [(thread, _)] => thread.to_string(),

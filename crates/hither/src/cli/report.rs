@@ -108,10 +108,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn text(args: &Args) -> Result<String> {
     let given = AssessmentInput::read(&args.profile, &args.options())?;
     let predictions = prediction::read(&given, args.prediction.as_deref(), &super::print_stderr)?;
-    let mut judged = given.assess();
-    prediction::gain(&mut judged.verdict, &given, &predictions);
-    let comparison = comparison(args, &given, &judged)?;
-    let view = super::report_view::view(&given, judged, comparison, predictions);
+    let mut assessment = given.assess();
+    prediction::gain(&mut assessment.verdict, &given, &predictions);
+    let comparison = comparison(args, &given, &assessment)?;
+    let view = super::report_view::view(&given, assessment, comparison, predictions);
     if args.json {
         return Ok(format!("{:#}\n", serde_json::to_value(&view)?));
     }
@@ -156,13 +156,13 @@ fn next(
 fn comparison(
     args: &Args,
     given: &AssessmentInput,
-    judged: &Assessment,
+    assessment: &Assessment,
 ) -> Result<Option<ProfileComparison>> {
     let Some(file) = &args.before else {
         return Ok(None);
     };
     let before = given.load_other(file)?;
-    let mut comparison = compare_profiles(before, &given.comparison_side(judged), SHARE_SPREAD);
+    let mut comparison = compare_profiles(before, &given.comparison_side(assessment), SHARE_SPREAD);
     if let Some((file, _)) = given.placement_given() {
         let file = plain_text(&file.display().to_string());
         comparison.notes.push(format!(
@@ -177,18 +177,26 @@ fn page(args: &Args) -> Result<(ReportPage, String)> {
     let given = AssessmentInput::read(&args.profile, &args.options())?;
     let predictions = prediction::read(&given, args.prediction.as_deref(), &super::print_stderr)?;
     // Two things that take long with many pages and do not need one another.
-    let (mut judged, mut structures) = std::thread::scope(|scope| {
+    let (mut assessment, mut structures) = std::thread::scope(|scope| {
         let structures = scope.spawn(|| build::structures::structures_panel(&given.profile));
         (given.assess(), join_thread(structures))
     });
-    prediction::gain(&mut judged.verdict, &given, &predictions);
-    let comparison = comparison(args, &given, &judged)?;
-    build::structures::add_assessments(&mut structures, &figures::judged(&judged.analysis.report));
-    let next = next(args, &given, judged.findings.first(), &judged.verdict);
+    prediction::gain(&mut assessment.verdict, &given, &predictions);
+    let comparison = comparison(args, &given, &assessment)?;
+    build::structures::add_assessments(
+        &mut structures,
+        &figures::object_assessments(&assessment.analysis.report),
+    );
+    let next = next(
+        args,
+        &given,
+        assessment.findings.first(),
+        &assessment.verdict,
+    );
     let page = ReportPage {
         format: PAGE_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),
-        subject: report_subject(given, judged, structures, predictions),
+        subject: report_subject(given, assessment, structures, predictions),
         comparison,
     };
     Ok((page, next))
@@ -196,11 +204,11 @@ fn page(args: &Args) -> Result<(ReportPage, String)> {
 
 fn report_subject(
     given: AssessmentInput,
-    judged: Assessment,
+    assessment: Assessment,
     structures: StructuresPanel,
     predictions: Vec<PlacementComparison>,
 ) -> ReportSubject {
-    let report = &judged.analysis.report;
+    let report = &assessment.analysis.report;
     let profile = &given.profile;
     ReportSubject {
         run: figures::run(profile, report),
@@ -211,12 +219,12 @@ fn report_subject(
             figures::communication(report, given.machine.order),
         ),
         structures,
-        pages: figures::pages(profile, report, judged.larger),
+        pages: figures::pages(profile, report, assessment.larger),
         predictions,
         quotes: SourceQuotes::of_profile(profile).of_all_places(profile),
         unseen: figures::unseen(profile, report),
         machine: given.machine.drawn,
-        verdict: judged.verdict,
-        findings: judged.findings,
+        verdict: assessment.verdict,
+        findings: assessment.findings,
     }
 }

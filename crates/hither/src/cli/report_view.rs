@@ -60,12 +60,12 @@ pub struct FindingStructure {
 
 pub fn view(
     given: &AssessmentInput,
-    judged: Assessment,
+    assessment: Assessment,
     comparison: Option<ProfileComparison>,
     predictions: Vec<PlacementComparison>,
 ) -> ReportView {
-    let figures = judged.figures();
-    let report = &judged.analysis.report;
+    let figures = assessment.figures();
+    let report = &assessment.analysis.report;
     let source = SourceQuotes::of_profile(&given.profile);
     let view = |finding: Finding| {
         let listed = |s: &&StructureMetrics| Some(s.object) == finding.object;
@@ -77,7 +77,7 @@ pub fn view(
             finding,
         }
     };
-    let found = judged.findings.into_iter().map(view);
+    let found = assessment.findings.into_iter().map(view);
     ReportView {
         profile: plain_text(&given.file.display().to_string()),
         run: figures::run(&given.profile, report),
@@ -86,7 +86,7 @@ pub fn view(
         comparison,
         predictions,
         unseen: figures::unseen(&given.profile, report),
-        verdict: judged.verdict,
+        verdict: assessment.verdict,
     }
 }
 
@@ -115,7 +115,7 @@ fn structure(
         site: (!object.file.is_empty()).then_some(site),
         share: metrics.map(|s| s.share),
         fetch_share: metrics.and_then(|s| s.fetch_share),
-        first_touch: metrics.and_then(figures::first_touch),
+        first_touch: metrics.and_then(figures::first_touch_line),
     })
 }
 

@@ -60,21 +60,21 @@ impl FollowedThreads {
     ///
     /// # Errors
     /// A sentence when the kernel does not let it run there.
-    pub fn assign_pu(&mut self, tid: Tid, seat: &InitialPlacement) -> Result<(), String> {
+    pub fn assign_pu(&mut self, tid: Tid, initial: &InitialPlacement) -> Result<(), String> {
         let Some(thread) = self.live.get_mut(&tid) else {
             return Ok(());
         };
         let outcome = &mut self.outcome[thread.index];
-        outcome.thread = seat.thread.or(outcome.thread);
-        outcome.asked = seat.cpu;
-        thread.assigned_cpu = seat.cpu;
+        outcome.thread = initial.thread.or(outcome.thread);
+        outcome.asked = initial.cpu;
+        thread.assigned_cpu = initial.cpu;
         self.apply_mask(tid)
     }
 
     /// Gives a thread the mask that it is to have.
     ///
     /// # Errors
-    /// As [`FollowedThreads::seat`].
+    /// As [`FollowedThreads::assign_pu`].
     pub fn apply_mask(&mut self, tid: Tid) -> Result<(), String> {
         let Some(thread) = self.live.get_mut(&tid) else {
             return Ok(());
@@ -114,13 +114,13 @@ impl FollowedThreads {
     /// Puts a thread elsewhere.
     ///
     /// # Errors
-    /// As [`FollowedThreads::seat`].
+    /// As [`FollowedThreads::assign_pu`].
     pub fn move_to(&mut self, tid: Tid, cpu: Cpu) -> Result<(), String> {
-        let seat = InitialPlacement {
+        let initial = InitialPlacement {
             cpu: Some(cpu),
             ..InitialPlacement::default()
         };
-        self.assign_pu(tid, &seat)
+        self.assign_pu(tid, &initial)
     }
 
     /// Looks where a thread is.

@@ -223,8 +223,8 @@ impl ProcPoller {
             let place = match known.get(&tid) {
                 Some(place) => *place,
                 None => {
-                    let seat = self.guide.thread_created(pid, tid, 0);
-                    self.note_thread(pid, tid, seat)
+                    let initial = self.guide.thread_created(pid, tid, 0);
+                    self.note_thread(pid, tid, initial)
                 }
             };
             now.insert(tid, place);
@@ -266,7 +266,7 @@ impl ProcPoller {
             rank: procfs::mpi_local_rank(pid),
             ..ExecImage::default()
         };
-        let seat = if known.is_some() {
+        let initial = if known.is_some() {
             self.guide.process_execed(pid, pid, &image)
         } else if pid == self.root {
             self.guide.program_started(pid, &image)
@@ -274,18 +274,18 @@ impl ProcPoller {
             let parent = parent.unwrap_or(self.root);
             let parents = self.processes.get(&parent);
             let same = parents.is_some_and(|p| p.executable == executable);
-            let seat = self.guide.process_forked(parent, pid, false);
+            let initial = self.guide.process_forked(parent, pid, false);
             match same {
-                true => seat,
+                true => initial,
                 false => self.guide.process_execed(pid, pid, &image),
             }
         };
-        self.add_process(pid, executable, seat);
+        self.add_process(pid, executable, initial);
     }
 
     /// A process with its first thread; others of an earlier program are gone.
-    fn add_process(&mut self, pid: Pid, executable: String, seat: InitialPlacement) {
-        let place = self.note_thread(pid, pid, seat);
+    fn add_process(&mut self, pid: Pid, executable: String, initial: InitialPlacement) {
+        let place = self.note_thread(pid, pid, initial);
         let process = PolledProcess {
             since: Instant::now(),
             executable,
@@ -295,13 +295,13 @@ impl ProcPoller {
     }
 
     /// Notes a thread, or that one runs another program; its place in the list.
-    fn note_thread(&mut self, pid: Pid, tid: Tid, seat: InitialPlacement) -> usize {
+    fn note_thread(&mut self, pid: Pid, tid: Tid, initial: InitialPlacement) -> usize {
         let known = self.processes.get(&pid).and_then(|p| p.tids.get(&tid));
         let thread = ThreadOutcome {
             pid,
             tid,
-            thread: seat.thread,
-            asked: seat.cpu,
+            thread: initial.thread,
+            asked: initial.cpu,
             ..ThreadOutcome::default()
         };
         if let Some(&place) = known {

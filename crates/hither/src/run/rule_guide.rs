@@ -36,7 +36,7 @@ pub struct RuleGuide {
 struct RuleThread {
     process: Pid,
     /// Its place in the order, if it is counted there.
-    seat: Option<usize>,
+    position: Option<usize>,
     /// It is one of those to leave alone.
     skipped: bool,
 }
@@ -63,14 +63,14 @@ impl RuleGuide {
         self.thread_ended(tid);
         let thread = RuleThread {
             process,
-            seat: None,
+            position: None,
             skipped,
         };
         self.threads.insert(tid, thread);
         self.assign_pu(tid, rank)
     }
 
-    /// Gives a thread without seat one.
+    /// Gives a thread without a place one.
     fn assign_pu(&mut self, tid: Tid, rank: Option<u32>) -> InitialPlacement {
         let Some(thread) = self.threads.get_mut(&tid).filter(|t| !t.skipped) else {
             return InitialPlacement::default();
@@ -82,7 +82,7 @@ impl RuleGuide {
             self.alive[at] += 1;
             self.most = self.most.max(self.alive.iter().sum());
         }
-        thread.seat = place;
+        thread.position = place;
         InitialPlacement {
             cpu: place.map(|at| self.order[at]),
             ..InitialPlacement::default()
@@ -91,7 +91,7 @@ impl RuleGuide {
 
     fn stand_up(&mut self, tid: Tid) {
         let thread = self.threads.get_mut(&tid);
-        if let Some(at) = thread.and_then(|t| t.seat.take()) {
+        if let Some(at) = thread.and_then(|t| t.position.take()) {
             self.alive[at] -= 1;
         }
     }
@@ -132,7 +132,7 @@ impl PlacementGuide for RuleGuide {
         }
         let thread = RuleThread {
             process: pid,
-            seat: None,
+            position: None,
             skipped,
         };
         self.threads.insert(pid, thread);

@@ -18,7 +18,7 @@ pub use comm_graph::CommGraph;
 pub use pu_distances::PuDistances;
 
 use crate::topology::TopologyTree;
-use threads::seats::{seats_for, SeatDistribution};
+use threads::slots::{slots_for, SlotDistribution};
 
 /// Threads to be placed.
 pub struct ThreadProblem<'a> {
@@ -60,8 +60,8 @@ impl ThreadProblem<'_> {
         if threads <= cores {
             return self.one_unit_per_core(cores);
         }
-        let seats = seats_for(threads, self.tree, SeatDistribution::Even);
-        seats.iter().map(|n| self.capacity.min(*n)).collect()
+        let slots = slots_for(threads, self.tree, SlotDistribution::Even);
+        slots.iter().map(|n| self.capacity.min(*n)).collect()
     }
 
     /// Of each core the unit where a thread is now, or the first.

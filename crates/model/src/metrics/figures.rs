@@ -48,19 +48,19 @@ const COUNT_SPREAD: f64 = 0.5;
 /// Where threads run and pages lie: the shares of fetches, where they were counted, and of accesses
 /// that leave their node.
 #[must_use]
-pub fn remote_figures(analysis: &ProfileAnalysis, ground: &NodeResidence) -> Vec<RunFigure> {
-    let pages = match ground.from_placement {
+pub fn remote_figures(analysis: &ProfileAnalysis, residence: &NodeResidence) -> Vec<RunFigure> {
+    let pages = match residence.from_placement {
         true => "threads and pages as placed",
         false => "pages by first touch",
     };
     let share = |name, what, table, spread| {
         let meaning = format!("{what} another node's memory, {pages}");
-        let share = ground.remote_share(table);
+        let share = residence.remote_share(table);
         RunFigure::new(name, share, Share, meaning).lower_is_better(spread)
     };
     let counted = analysis.report.run.traffic == TrafficUnit::Fetches;
     let fetched = || {
-        let all = ground.traffic(&analysis.traffic).total_accesses();
+        let all = residence.traffic(&analysis.traffic).total_accesses();
         let spread = SHARE_SPREAD + FETCHES_ERROR / (all.max(1) as f64).sqrt();
         let table = &analysis.traffic;
         share(REMOTE_FETCHES, "lines fetched from", table, spread)

@@ -28,7 +28,7 @@ impl CacheHierarchy {
             let cache = self.tree.cache(branch, level);
             self.lines.add_sharer(line_of(new), level, cache);
         }
-        self.tally.levels[level].touches += 1;
+        self.counts.levels[level].touches += 1;
         let out = self.caches[level].insert(set, new);
         if out != 0 {
             self.handle_eviction(branch, level, out);
@@ -60,7 +60,7 @@ impl CacheHierarchy {
         match self.find_likely(branch, level, line) {
             Some((_, at)) => {
                 self.caches[level].set_flags(at, DIRTY);
-                self.tally.levels[level].touches += 1;
+                self.counts.levels[level].touches += 1;
             }
             None => {
                 let set = self.set_start(branch, level, line);
@@ -74,9 +74,9 @@ impl CacheHierarchy {
         let from = self.tree.at[branch];
         let (home, number) = self.pages.home_of_line(line);
         let data = self.interconnect.data;
-        let bytes = &mut self.tally.link_bytes;
+        let bytes = &mut self.counts.link_bytes;
         let there = self.interconnect.send(from, home as u32, data, at, bytes);
-        let counts = &mut self.tally.nodes[home];
+        let counts = &mut self.counts.nodes[home];
         if is_remote(NodeIx(self.tree.node[branch]), NodeIx(home as u32)) {
             counts.remote_writes += 1;
         } else {
@@ -131,7 +131,7 @@ impl CacheHierarchy {
         at: usize,
     ) -> u32 {
         let out = self.caches[level].remove(set, at);
-        self.tally.levels[level].touches += 1;
+        self.counts.levels[level].touches += 1;
         if out & WRITABLE == 0 {
             self.lines.remove_sharer(line_of(out), level, cache);
         }

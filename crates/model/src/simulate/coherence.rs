@@ -109,7 +109,7 @@ impl CacheHierarchy {
         }
         if found.dirty && !self.moesi {
             self.caches[level].set_flags(at, DIRTY);
-            self.tally.levels[level].touches += 1;
+            self.counts.levels[level].touches += 1;
         }
         // A level in between may still be writable.
         let last = level + 1 == self.tree.depth;
@@ -214,7 +214,7 @@ impl CacheHierarchy {
 
     fn send_control(&mut self, from: u32, to: u32, at: f64) -> f64 {
         let bytes = self.interconnect.control;
-        let counts = &mut self.tally.link_bytes;
+        let counts = &mut self.counts.link_bytes;
         self.interconnect.send(from, to, bytes, at, counts)
     }
 
@@ -231,7 +231,7 @@ impl CacheHierarchy {
         let bytes = self.interconnect.data;
         let Some(o) = supplier else {
             let number = self.pages.home_of_line(r.line).1;
-            let counts = &mut self.tally.nodes[home as usize];
+            let counts = &mut self.counts.nodes[home as usize];
             if is_remote(NodeIx(self.tree.node[r.branch]), NodeIx(home)) {
                 counts.remote_reads += 1;
                 self.last.remote_reads += 1;
@@ -240,7 +240,7 @@ impl CacheHierarchy {
                 self.last.local_reads += 1;
             }
             let read = self.memory.access_line(home as usize, number, at, counts);
-            let counts = &mut self.tally.link_bytes;
+            let counts = &mut self.counts.link_bytes;
             return self.interconnect.send(home, to, bytes, read, counts);
         };
         self.count_transfer(o, r.branch);
@@ -254,7 +254,7 @@ impl CacheHierarchy {
         if write_back {
             self.write_to_memory(o, r.line, found);
         }
-        let counts = &mut self.tally.link_bytes;
+        let counts = &mut self.counts.link_bytes;
         self.interconnect.send(from, to, bytes, found, counts)
     }
 
@@ -288,9 +288,9 @@ impl CacheHierarchy {
     fn count_transfer(&mut self, from: usize, to: usize) {
         self.last.transfers += 1;
         if self.tree.package[from] == self.tree.package[to] {
-            self.tally.transfers_inside += 1;
+            self.counts.transfers_inside += 1;
         } else {
-            self.tally.transfers_between += 1;
+            self.counts.transfers_between += 1;
         }
     }
 
@@ -303,7 +303,7 @@ impl CacheHierarchy {
             };
             let caches = &mut self.caches[level];
             let flags = caches.flags(at);
-            self.tally.levels[level].touches += 1;
+            self.counts.levels[level].touches += 1;
             if flags & WRITABLE != 0 {
                 found.writable = true;
                 let cache = self.tree.cache(o, level);
@@ -352,7 +352,7 @@ impl CacheHierarchy {
                     let cache = n * 64 + copies.trailing_zeros() as usize;
                     copies &= copies - 1;
                     self.remove_copy(level, cache, line);
-                    self.tally.invalidations += 1;
+                    self.counts.invalidations += 1;
                     self.note_invalidated(branch, self.tree.branch_below(level, cache));
                 }
             }
@@ -376,7 +376,7 @@ impl CacheHierarchy {
                     self.remove_copy(level, other, line);
                 }
             }
-            self.tally.invalidations += u64::from(any.count_ones());
+            self.counts.invalidations += u64::from(any.count_ones());
             while any != 0 {
                 self.note_invalidated(writer, n * 64 + any.trailing_zeros() as usize);
                 any &= any - 1;
@@ -399,7 +399,7 @@ impl CacheHierarchy {
             let flags = self.remove_entry(level, cache, set, at);
             found.writable |= flags & WRITABLE != 0;
             found.dirty |= flags & DIRTY != 0;
-            self.tally.invalidations += u64::from(level >= self.tree.private || !private);
+            self.counts.invalidations += u64::from(level >= self.tree.private || !private);
             private = true;
             self.note_invalidated(writer, o);
         }

@@ -47,7 +47,7 @@ pub struct CacheHierarchy {
     pub(super) now: f64,
     /// Domains that lost a copy to the write being served.
     pub(super) losers: Vec<usize>,
-    pub tally: HierarchyCounts,
+    pub counts: HierarchyCounts,
     /// Counts of the accesses since they were last taken; time and accesses stay 0.
     pub last: ActivityCounts,
     /// The kinds of the last access's misses, by level.
@@ -87,7 +87,7 @@ impl CacheHierarchy {
             first_use: false,
             now: 0.0,
             losers: Vec::new(),
-            tally: HierarchyCounts::default(),
+            counts: HierarchyCounts::default(),
             last: ActivityCounts::default(),
             kinds: [0; DEPTH],
             tree,
@@ -99,7 +99,7 @@ impl CacheHierarchy {
 
     /// Resets the counts.
     pub fn clear_counts(&mut self, machine: &SimulatedMachine) {
-        self.tally = HierarchyCounts {
+        self.counts = HierarchyCounts {
             link_bytes: vec![0; machine.links.links.len()],
             nodes: vec![NodeCounts::default(); machine.nodes.len()],
             ..HierarchyCounts::default()
@@ -110,7 +110,7 @@ impl CacheHierarchy {
     /// levels it missed.
     #[inline]
     pub fn access(&mut self, branch: usize, line: u32, write: bool, now: f64) -> (f64, usize) {
-        self.tally.levels[0].accesses += 1;
+        self.counts.levels[0].accesses += 1;
         // Branches have the numbers of their first caches.
         let first = &mut self.caches[0];
         let set = first.set_start(branch, line);
@@ -202,7 +202,7 @@ impl CacheHierarchy {
     /// A prefetched line is used.
     pub(super) fn count_useful_prefetch(&mut self, level: usize, at: usize) {
         self.caches[level].clear_flags(at, PREFETCHED);
-        self.tally.levels[level].useful += 1;
+        self.counts.levels[level].useful += 1;
         self.first_use = true;
     }
 
@@ -226,7 +226,7 @@ impl CacheHierarchy {
         if present || self.is_owned_elsewhere(branch, line) {
             return;
         }
-        self.tally.levels[level].prefetches += 1;
+        self.counts.levels[level].prefetches += 1;
         let mut sets = [0; DEPTH];
         sets[level] = self.set_start(branch, level, line);
         let mut request = LineRequest {
@@ -315,7 +315,7 @@ impl CacheHierarchy {
     /// Looks for a line at a level; its place, moved to the front.
     #[inline]
     fn look_up(&mut self, r: &mut LineRequest, level: usize) -> Option<usize> {
-        let counts = &mut self.tally.levels[level];
+        let counts = &mut self.counts.levels[level];
         counts.accesses += u64::from(!r.ahead);
         counts.touches += u64::from(r.ahead);
         let set = self.set_start(r.branch, level, r.line);
@@ -412,9 +412,9 @@ impl CacheHierarchy {
     pub fn count_once(&mut self, first: usize, second: usize) {
         let both = first.min(second);
         for level in 0..=both.min(self.tree.depth - 1) {
-            self.tally.levels[level].accesses -= 1;
+            self.counts.levels[level].accesses -= 1;
             if level < both {
-                self.tally.levels[level].misses[usize::from(self.kinds[level])] -= 1;
+                self.counts.levels[level].misses[usize::from(self.kinds[level])] -= 1;
             }
         }
         if both > 0 {
@@ -425,7 +425,7 @@ impl CacheHierarchy {
 
     pub(super) fn count_miss(&mut self, level: usize, kind: MissKind) {
         self.kinds[level] = kind as u8;
-        self.tally.levels[level].misses[kind as usize] += 1;
+        self.counts.levels[level].misses[kind as usize] += 1;
     }
 
     /// Why the branch's cache of a level does not have a line, given [`CacheHierarchy::lost`].

@@ -202,8 +202,8 @@ impl<'a> Simulation<'a> {
 
     /// What the hierarchy counted, and the threads' sums.
     fn counts(&mut self, threads: &[ActivityCounts]) -> SimulationCounts {
-        let tally = std::mem::take(&mut self.hierarchy.tally);
-        let mut levels = tally.levels[..self.machine.levels.len()].to_vec();
+        let counts = std::mem::take(&mut self.hierarchy.counts);
+        let mut levels = counts.levels[..self.machine.levels.len()].to_vec();
         for level in &mut levels {
             level.touches += level.accesses;
         }
@@ -211,11 +211,11 @@ impl<'a> Simulation<'a> {
             instructions: threads.iter().map(|t| t.instructions).sum(),
             accesses: threads.iter().map(|t| t.accesses).sum(),
             levels,
-            invalidations: tally.invalidations,
-            transfers_inside: tally.transfers_inside,
-            transfers_between: tally.transfers_between,
-            link_bytes: tally.link_bytes,
-            nodes: tally.nodes,
+            invalidations: counts.invalidations,
+            transfers_inside: counts.transfers_inside,
+            transfers_between: counts.transfers_between,
+            link_bytes: counts.link_bytes,
+            nodes: counts.nodes,
             read_time: threads.iter().map(|t| t.read_time).sum(),
             ..SimulationCounts::default()
         }

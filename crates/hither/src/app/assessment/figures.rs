@@ -82,21 +82,21 @@ pub fn communication(report: &MetricsReport, placed: Option<Vec<u32>>) -> Commun
     }
 }
 
-pub fn judged(report: &MetricsReport) -> HashMap<ObjectIx, ObjectAssessment> {
+pub fn object_assessments(report: &MetricsReport) -> HashMap<ObjectIx, ObjectAssessment> {
     let rows = report.structures.iter().map(|s| {
-        let judged = ObjectAssessment {
+        let assessment = ObjectAssessment {
             exclusivity: s.exclusivity,
             accuracy: s.first_touch_accuracy,
-            first_touch: first_touch(s),
+            first_touch: first_touch_line(s),
             fetch_share: s.fetch_share,
         };
-        (s.object, judged)
+        (s.object, assessment)
     });
     rows.collect()
 }
 
 /// The line that touched most pages of a structure first.
-pub fn first_touch(structure: &StructureMetrics) -> Option<page::FirstTouchRow> {
+pub fn first_touch_line(structure: &StructureMetrics) -> Option<page::FirstTouchRow> {
     let line = structure.first_touch_line.as_ref()?;
     Some(page::FirstTouchRow {
         site: page::DeclarationSite {

@@ -11,7 +11,7 @@ use std::path::Path;
 pub fn findings(
     profile: &Profile,
     analysis: &ProfileAnalysis,
-    ground: &NodeResidence,
+    residence: &NodeResidence,
     larger: &[PageSizeFigures],
     commands: SuggestedCommands,
 ) -> Vec<Finding> {
@@ -23,7 +23,7 @@ pub fn findings(
     let case = FindingContext {
         profile,
         analysis,
-        ground,
+        residence,
         sizes: &sizes,
         commands,
     };

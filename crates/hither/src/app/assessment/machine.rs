@@ -145,9 +145,9 @@ fn page_placement(file: &Path, placement: &Placement, tree: &TopologyTree) -> pa
 /// Threads and the positions of their units.
 fn thread_positions(phase: &PlacedPhase, tree: &TopologyTree) -> Vec<(u32, u32)> {
     let position = |os: u32| tree.units.iter().position(|u| u.os == os);
-    let seats = phase.threads.iter();
-    let seats = seats.filter_map(|t| Some((t.thread().0, position(t.os_index())? as u32)));
-    seats.collect()
+    let assigned = phase.threads.iter();
+    let assigned = assigned.filter_map(|t| Some((t.thread().0, position(t.os_index())? as u32)));
+    assigned.collect()
 }
 
 fn node_bytes(phase: &PlacedPhase, nodes: usize) -> Vec<u64> {

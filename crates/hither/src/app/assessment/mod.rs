@@ -123,8 +123,8 @@ impl AssessmentInput {
     }
 
     #[must_use]
-    pub fn comparison_side(&self, judged: &Assessment) -> ComparisonSide {
-        side(&self.profile, &self.file, judged)
+    pub fn comparison_side(&self, assessment: &Assessment) -> ComparisonSide {
+        side(&self.profile, &self.file, assessment)
     }
 
     /// Another profile, counted on the same machine, its pages where it touched them first.
@@ -141,8 +141,8 @@ impl AssessmentInput {
             bail!("one of {} and {} was traced and the other observed by hither auto, so their counts mean different things; compare two of a kind", file.display(), self.file.display());
         }
         let commands = findings::commands(&profile, file, &self.named, None);
-        let judged = Assessment::assess_profile(&profile, commands, None, self.setup.clone());
-        Ok(side(&profile, file, &judged))
+        let assessment = Assessment::assess_profile(&profile, commands, None, self.setup.clone());
+        Ok(side(&profile, file, &assessment))
     }
 }
 
@@ -157,7 +157,7 @@ pub struct Assessment {
     pub analysis: ProfileAnalysis,
     /// E_app and first touch by size of page, larger ones than 4 KiB.
     pub larger: Vec<PageSizeFigures>,
-    pub ground: NodeResidence,
+    pub residence: NodeResidence,
     pub verdict: ReportVerdict,
     /// Worst first.
     pub findings: Vec<Finding>,
@@ -179,31 +179,31 @@ impl Assessment {
             let analysis = ProfileAnalysis::with_page_table(profile, setup, Arc::clone(&table));
             (analysis, join_thread(larger))
         });
-        let ground = match placement {
+        let residence = match placement {
             Some(placement) => NodeResidence::from_placement(&analysis, profile, placement),
             None => NodeResidence::from_first_touch(&analysis),
         };
         Assessment {
             verdict: verdict::verdict(&analysis.report, placement),
-            findings: findings::findings(profile, &analysis, &ground, &larger, commands),
+            findings: findings::findings(profile, &analysis, &residence, &larger, commands),
             analysis,
             larger,
-            ground,
+            residence,
         }
     }
 
     /// The shares of what is remote, then the figures of `hither stat`.
     #[must_use]
     pub fn figures(&self) -> Vec<RunFigure> {
-        let mut all = metrics::figures::remote_figures(&self.analysis, &self.ground);
+        let mut all = metrics::figures::remote_figures(&self.analysis, &self.residence);
         all.extend(metrics::figures::compared_figures(&self.analysis.report));
         all
     }
 }
 
 /// A profile as comparisons take it.
-fn side(profile: &Profile, file: &Path, judged: &Assessment) -> ComparisonSide {
-    let report = &judged.analysis.report;
+fn side(profile: &Profile, file: &Path, assessment: &Assessment) -> ComparisonSide {
+    let report = &assessment.analysis.report;
     let row = |s: &StructureMetrics| ComparedStructure {
         name: plain_text(&s.name),
         type_name: plain_text(&s.type_name),
@@ -227,9 +227,9 @@ fn side(profile: &Profile, file: &Path, judged: &Assessment) -> ComparisonSide {
     ComparisonSide {
         file: plain_text(&file.display().to_string()),
         run: figures::run(profile, report),
-        verdict: judged.verdict.clone(),
-        findings: judged.findings.clone(),
-        figures: judged.figures(),
+        verdict: assessment.verdict.clone(),
+        findings: assessment.findings.clone(),
+        figures: assessment.figures(),
         rows: report.structures.iter().map(row).collect(),
     }
 }

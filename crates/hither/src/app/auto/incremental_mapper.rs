@@ -29,7 +29,7 @@ struct MappableThreads {
     members: Vec<SharerId>,
     comm: CommGraph,
     /// By place in `members`.
-    seats: Vec<Option<u32>>,
+    assigned: Vec<Option<u32>>,
     /// Distance of two threads that sit anywhere.
     anywhere: f64,
 }
@@ -70,8 +70,8 @@ impl IncrementalMapper {
             let at = self.tree.units.iter().position(|unit| unit.os == cpu.0);
             at.map(|at| at as u32)
         };
-        let seats: Vec<Option<u32>> = question.seats.iter().map(|s| unit_of((*s)?)).collect();
-        let counts = |m: &usize| whole.neighbours(*m).len() > 0 || seats[*m].is_some();
+        let assigned: Vec<Option<u32>> = question.assigned.iter().map(|s| unit_of((*s)?)).collect();
+        let counts = |m: &usize| whole.neighbours(*m).len() > 0 || assigned[*m].is_some();
         let members: Vec<usize> = (0..whole.threads()).filter(counts).collect();
         let mut number = vec![u32::MAX; whole.threads()];
         for (at, &member) in (0..).zip(&members) {
@@ -80,7 +80,7 @@ impl IncrementalMapper {
         let pairs = whole.pairs().map(|(i, j, w)| (number[i], number[j], w));
         MappableThreads {
             comm: CommGraph::new(members.len(), pairs),
-            seats: members.iter().map(|&m| seats[m]).collect(),
+            assigned: members.iter().map(|&m| assigned[m]).collect(),
             anywhere: self.mean_random_distance(members.len()),
             members: members.iter().map(|&m| SharerId(m as u16)).collect(),
         }
@@ -88,7 +88,7 @@ impl IncrementalMapper {
 
     /// Distance of two threads, by their places in `known`.
     fn current_distance(&self, known: &MappableThreads, i: usize, j: usize) -> f64 {
-        match (known.seats[i], known.seats[j]) {
+        match (known.assigned[i], known.assigned[j]) {
             (Some(a), Some(b)) => self.distance(a, b),
             _ => known.anywhere,
         }
@@ -111,19 +111,19 @@ impl IncrementalMapper {
         self.trial.add_interval(events);
     }
 
-    /// Where all would be if those without a seat took the nearest one that is free.
+    /// Where all would be if those without a unit took the nearest one that is free.
     fn fill_nearest_free(&self, known: &MappableThreads, capacity: u32) -> Vec<u32> {
         let mut free = vec![capacity; self.tree.units.len()];
-        for seat in known.seats.iter().flatten() {
-            free[*seat as usize] = free[*seat as usize].saturating_sub(1);
+        for unit in known.assigned.iter().flatten() {
+            free[*unit as usize] = free[*unit as usize].saturating_sub(1);
         }
-        let mut seats = known.seats.clone();
-        for thread in 0..seats.len() {
-            if seats[thread].is_some() {
+        let mut assigned = known.assigned.clone();
+        for thread in 0..assigned.len() {
+            if assigned[thread].is_some() {
                 continue;
             }
             let far = |unit: u32| {
-                let of = |(j, w): (usize, u64)| Some(w as f64 * self.distance(unit, seats[j]?));
+                let of = |(j, w): (usize, u64)| Some(w as f64 * self.distance(unit, assigned[j]?));
                 known.comm.neighbours(thread).filter_map(of).sum::<f64>()
             };
             let room = (0..).zip(&free).filter(|(_, free)| **free > 0);
@@ -132,10 +132,13 @@ impl IncrementalMapper {
             let best = best.min_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
             if let Some((_, _, unit)) = best {
                 free[unit as usize] -= 1;
-                seats[thread] = Some(unit);
+                assigned[thread] = Some(unit);
             }
         }
-        seats.into_iter().map(Option::unwrap_or_default).collect()
+        assigned
+            .into_iter()
+            .map(Option::unwrap_or_default)
+            .collect()
     }
 
     /// A unit for each thread, if that is better than what is.
@@ -178,7 +181,7 @@ impl OnlineMapper for IncrementalMapper {
     fn place_threads(&mut self, question: &MappingQuery) -> Option<Vec<(SharerId, Cpu)>> {
         let all = question.pairs.iter();
         let all = all.map(|&(i, j, w)| (u32::from(i.0), u32::from(j.0), u64::from(w)));
-        let whole = CommGraph::new(question.seats.len(), all);
+        let whole = CommGraph::new(question.assigned.len(), all);
         let known = self.mappable_threads(&whole, question);
         self.rate_last_mapping(&known, question.new_events);
         self.proposal.clear();
@@ -194,13 +197,15 @@ impl OnlineMapper for IncrementalMapper {
             let placed = known.members.iter().zip(units);
             return Some(placed.map(|(&m, unit)| (m, cpu(unit))).collect());
         }
-        let moved = units.iter().zip(&known.seats);
-        let moved = moved.filter(|(unit, seat)| Some(**unit) != **seat).count();
+        let moved = units.iter().zip(&known.assigned);
+        let moved = moved
+            .filter(|(unit, before)| Some(**unit) != **before)
+            .count();
         if !self
             .trial
             .is_worth_moving(moved as f64 / units.len() as f64)
         {
-            self.proposal.resize(question.seats.len(), None);
+            self.proposal.resize(question.assigned.len(), None);
             for (member, &unit) in known.members.iter().zip(&units) {
                 self.proposal[member.at()] = Some(unit);
             }
@@ -228,9 +233,9 @@ mod tests {
 
     /// Asks until threads are moved, with the same events each time; where they are then.
     /// `None` if they are not within a minute.
-    fn seats(
+    fn assign(
         warm: &mut IncrementalMapper,
-        seats: &[Option<Cpu>],
+        assigned: &[Option<Cpu>],
         pairs: &[(u16, u16)],
     ) -> Option<Vec<u32>> {
         let news: Vec<_> = pairs
@@ -240,16 +245,16 @@ mod tests {
         let news = [news.clone(), news].concat();
         let weight = |&(i, j): &(u16, u16)| (SharerId(i), SharerId(j), 8 * EVENT_WEIGHT);
         let pairs: Vec<_> = pairs.iter().map(weight).collect();
-        let ask = |warm: &mut IncrementalMapper, seats: &[Option<Cpu>]| {
+        let ask = |warm: &mut IncrementalMapper, assigned: &[Option<Cpu>]| {
             let question = MappingQuery {
                 pairs: &pairs,
                 new_events: &news,
-                seats,
+                assigned,
             };
             warm.place_threads(&question)
         };
-        let answer = (0..600).find_map(|_| ask(warm, seats))?;
-        let mut now = seats.to_vec();
+        let answer = (0..600).find_map(|_| ask(warm, assigned))?;
+        let mut now = assigned.to_vec();
         for &(member, cpu) in &answer {
             now[member.at()] = Some(cpu);
         }
@@ -270,13 +275,13 @@ mod tests {
             DetectionMechanism::Spcd,
         ] {
             let mut warm = warm(mechanism);
-            let first = seats(&mut warm, &[None; 8], &NEAR).expect("seats");
-            let together = |seats: &[u32], (i, j): (u16, u16)| {
-                seats[usize::from(i)] / 2 == seats[usize::from(j)] / 2
+            let first = assign(&mut warm, &[None; 8], &NEAR).expect("units");
+            let together = |assigned: &[u32], (i, j): (u16, u16)| {
+                assigned[usize::from(i)] / 2 == assigned[usize::from(j)] / 2
             };
             assert!(NEAR.iter().all(|&pair| together(&first, pair)), "{first:?}");
             let now: Vec<_> = first.iter().map(|&cpu| Some(Cpu(cpu))).collect();
-            let second = seats(&mut warm, &now, &FAR).expect("seats");
+            let second = assign(&mut warm, &now, &FAR).expect("units");
             assert!(
                 FAR.iter().all(|&pair| together(&second, pair)),
                 "{second:?}"
@@ -290,7 +295,7 @@ mod tests {
             .flat_map(|i| (i + 1..8).map(move |j| (i, j)))
             .collect();
         assert_eq!(
-            seats(&mut warm(DetectionMechanism::Adaptive), &[None; 8], &all),
+            assign(&mut warm(DetectionMechanism::Adaptive), &[None; 8], &all),
             None
         );
     }
@@ -298,8 +303,8 @@ mod tests {
     #[test]
     fn silent_threads_are_left_alone() {
         let mut warm = warm(DetectionMechanism::Adaptive);
-        let seats = seats(&mut warm, &[None; 20], &[(3, 19), (4, 7)]).expect("seats");
-        assert_eq!(seats.len(), 4);
+        let assigned = assign(&mut warm, &[None; 20], &[(3, 19), (4, 7)]).expect("units");
+        assert_eq!(assigned.len(), 4);
     }
 
     /// Few events, all of chance: each question has other ones, and those that are left of
@@ -326,7 +331,7 @@ mod tests {
             let question = MappingQuery {
                 pairs: &pairs,
                 new_events: &news,
-                seats: &[None; 16],
+                assigned: &[None; 16],
             };
             assert_eq!(warm.place_threads(&question), None);
             matrix.age();
@@ -336,12 +341,12 @@ mod tests {
     #[test]
     fn who_comes_later_moves_nobody_else() {
         let mut warm = warm(DetectionMechanism::Adaptive);
-        let first = seats(&mut warm, &[None; 8], &NEAR[..3]).expect("seats");
+        let first = assign(&mut warm, &[None; 8], &NEAR[..3]).expect("units");
         let mut now = [None; 8];
         for (at, &cpu) in first.iter().enumerate() {
             now[at] = Some(Cpu(cpu));
         }
-        let second = seats(&mut warm, &now, &NEAR).expect("seats");
+        let second = assign(&mut warm, &now, &NEAR).expect("units");
         assert_eq!(second[..6], first);
         assert_eq!(second[6] / 2, second[7] / 2);
     }

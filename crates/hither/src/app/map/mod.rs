@@ -60,7 +60,7 @@ pub fn place(
     Ok((placement, solution))
 }
 
-/// The placement alone. `seats`: a unit for every thread of the profile, where these are decided
+/// The placement alone. `assigned`: a unit for every thread of the profile, where these are decided
 /// already.
 ///
 /// # Errors
@@ -69,10 +69,10 @@ pub fn decide_placement(
     options: &MapOptions,
     input: &MapInput,
     target: &MapTarget,
-    seats: Option<&[u32]>,
+    assigned: Option<&[u32]>,
 ) -> Result<Placement> {
     let placer = ThreadPlacer::new(options, input, target)?;
-    let solution = solve(options, input, target, &placer, seats, None)?;
+    let solution = solve(options, input, target, &placer, assigned, None)?;
     Ok(build_placement::build_placement(
         options, input, target, &placer, &solution,
     ))
@@ -82,7 +82,11 @@ pub fn decide_placement(
 ///
 /// # Errors
 /// As [`decide_placement`].
-pub fn seats(options: &MapOptions, input: &MapInput, target: &MapTarget) -> Result<Vec<u32>> {
+pub fn assigned_units(
+    options: &MapOptions,
+    input: &MapInput,
+    target: &MapTarget,
+) -> Result<Vec<u32>> {
     let placer = ThreadPlacer::new(options, input, target)?;
     let first = placer.stages(None)?.into_iter().next();
     let first = first.ok_or_else(|| anyhow!("there is nothing to place"))?;
@@ -94,18 +98,18 @@ fn solve(
     input: &MapInput,
     target: &MapTarget,
     placer: &ThreadPlacer,
-    seats: Option<&[u32]>,
+    assigned: Option<&[u32]>,
     old: Option<&Placement>,
 ) -> Result<MapSolution> {
     let before = placer.previous_assignment(old)?;
-    let mut stages = match seats {
-        Some(seats) => vec![ThreadStage::whole_run(seats.to_vec())],
+    let mut stages = match assigned {
+        Some(assigned) => vec![ThreadStage::whole_run(assigned.to_vec())],
         None => placer.stages(old.map(|_| before.as_slice()))?,
     };
     let current = old.map(|_| before.clone());
     let before = input.units_of_all(&before);
     let mut pages = pages::place_pages(options, input, target, &stages, &before)?;
-    let one_stage = match (&options.phases, seats) {
+    let one_stage = match (&options.phases, assigned) {
         (Some(_), None) => Some(ThreadStage::whole_run(
             placer.whole_run(current.as_deref())?,
         )),

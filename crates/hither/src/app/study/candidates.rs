@@ -9,7 +9,7 @@ use super::options::SimOptions;
 use super::run_recording::{RunRecording, SimWindow};
 use super::sim_machine::SimMachine;
 use crate::app::map::options::{MapOptions, FIRST_TOUCH};
-use crate::app::map::{decide_placement, seats};
+use crate::app::map::{assigned_units, decide_placement};
 use crate::app::policy_pair::{PolicyPair, ThreadPolicyArg, JOINT_DATA, USUAL};
 use hither_model::simulate::replay_input::linux_scheduler::LinuxScheduler;
 use hither_model::simulate::replay_input::replay_plan::{PlanStage, PlannedPages, ReplayPlan};
@@ -140,7 +140,7 @@ impl CandidatePlanner<'_> {
         let (input, target) = (&self.recording.input, &self.model.target);
         let policy = match wanted.threads {
             ThreadPolicyArg::Policy(name) => name,
-            // Any will do: its threads are seated by the system.
+            // Any will do: its threads are placed by the system.
             ThreadPolicyArg::Os | ThreadPolicyArg::Joint => "compact",
         };
         let data = wanted.placed_data().unwrap_or(FIRST_TOUCH);
@@ -157,19 +157,19 @@ impl CandidatePlanner<'_> {
         if phased {
             return self.of_placement(&decide_placement(&options, input, target, None)?, seed);
         }
-        let seats = match wanted.threads {
+        let assigned = match wanted.threads {
             ThreadPolicyArg::Os => {
                 let units: Vec<u32> = input.placed.iter().map(|_| kernel.place_thread()).collect();
                 input.units_of_all(&units)
             }
-            _ => seats(&options, input, target)?,
+            _ => assigned_units(&options, input, target)?,
         };
         let mut plan = match places_pages {
             true => self.of_placement(
-                &decide_placement(&options, input, target, Some(&seats))?,
+                &decide_placement(&options, input, target, Some(&assigned))?,
                 seed,
             )?,
-            false => ReplayPlan::from_units(seats),
+            false => ReplayPlan::from_units(assigned),
         };
         plan.next_touch = wanted.moves_pages_by_touch();
         match wanted.threads {
@@ -234,12 +234,12 @@ impl CandidatePlanner<'_> {
         let recording = self.recording;
         let (input, tree) = (&recording.input, &self.model.target.tree);
         let works = recording.busy_threads();
-        let rest = |seated: &[Option<u32>]| {
+        let rest = |assigned: &[Option<u32>]| {
             let mut kernel = LinuxScheduler::new(tree, seed);
-            for unit in seated.iter().flatten() {
+            for unit in assigned.iter().flatten() {
                 kernel.add_running(*unit);
             }
-            let mut units: Vec<Option<u32>> = seated.to_vec();
+            let mut units: Vec<Option<u32>> = assigned.to_vec();
             for (at, unit) in units.iter_mut().enumerate() {
                 if unit.is_none() && works[at] {
                     *unit = Some(kernel.place_thread());

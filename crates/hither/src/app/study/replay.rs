@@ -56,7 +56,7 @@ impl<'a> ReplaySetup<'a> {
         group: Option<AddressGroup>,
         heard: &ReplayMonitor,
     ) -> Result<ReplayResult> {
-        let ground = PageHomeInput {
+        let page_homes = PageHomeInput {
             plan,
             touches: &self.recording.touches,
             rule: self.rule,
@@ -64,7 +64,7 @@ impl<'a> ReplaySetup<'a> {
             nodes: &self.model.nodes,
         };
         let mut playing = PlanReplay {
-            ground,
+            page_homes,
             group,
             simulation: Simulation::new(&self.model.machine, true)?,
             goes_on: false,
@@ -98,7 +98,7 @@ impl<'a> ReplaySetup<'a> {
 
 /// A plan while it is played.
 struct PlanReplay<'a> {
-    ground: PageHomeInput<'a>,
+    page_homes: PageHomeInput<'a>,
     group: Option<AddressGroup<'a>>,
     simulation: Simulation<'a>,
     /// A part of the window was played.
@@ -114,7 +114,7 @@ impl PlanReplay<'_> {
         cut: &mut PartitionedSource<RecordedWindow>,
         parts: WindowParts,
     ) -> Result<Vec<SimulationCounts>> {
-        let plan = self.ground.plan;
+        let plan = self.page_homes.plan;
         let within = plan.stages_between(recorded.start.saturating_add(1), recorded.end);
         let threads = window.accesses.len();
         self.goes_on = false;
@@ -154,8 +154,8 @@ impl PlanReplay<'_> {
         stage: usize,
         counts: bool,
     ) -> Result<SimulationCounts> {
-        let plan = self.ground.plan;
-        let homes = PageHomes::new(self.ground, &window.layout, stage);
+        let plan = self.page_homes.plan;
+        let homes = PageHomes::new(self.page_homes, &window.layout, stage);
         let of_group = self
             .group
             .map(|group| move |address| group(window, address));

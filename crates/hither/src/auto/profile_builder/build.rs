@@ -35,7 +35,7 @@ impl ProfileBuilder {
         let mut profile = Profile {
             comm: build_comm(&slices),
             pages: build_pages(&slices, &names),
-            first_touch: self.first_touch(&names, width),
+            first_touch: self.first_touch_rows(&names, width),
             thread_moves: self.thread_moves(),
             page_moves: self.page_moves(&names),
             threads: self.tasks.threads,
@@ -196,7 +196,7 @@ impl ProfileBuilder {
         }
     }
 
-    fn first_touch(&self, names: &[ProfilePage], width: u32) -> PageRows<PageFirstTouch> {
+    fn first_touch_rows(&self, names: &[ProfilePage], width: u32) -> PageRows<PageFirstTouch> {
         let rows = names
             .iter()
             .zip(&self.pages)

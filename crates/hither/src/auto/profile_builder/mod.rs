@@ -72,7 +72,7 @@ pub struct ProfileBuilder {
     /// Faults on pages, and moves of pages, that found no room.
     lost_faults: u64,
     lost_moves: u64,
-    tally: RemoteFaultCounts,
+    remote_faults: RemoteFaultCounts,
 }
 
 /// Faults on pages that were known, and those of them from a node where the page is not.
@@ -98,7 +98,7 @@ impl ProfileBuilder {
             page_moves: Vec::new(),
             lost_faults: 0,
             lost_moves: 0,
-            tally: RemoteFaultCounts::default(),
+            remote_faults: RemoteFaultCounts::default(),
         }
     }
 
@@ -149,9 +149,9 @@ impl ProfileBuilder {
             .at(self.tasks.since_start(at), self.tasks.live_threads());
         let number = match self.numbers.get(&page) {
             Some(&number) => {
-                self.tally.known += 1;
+                self.remote_faults.known += 1;
                 let home = self.pages[number as usize].home;
-                self.tally.remote += u64::from(is_remote(node, home));
+                self.remote_faults.remote += u64::from(is_remote(node, home));
                 number
             }
             None if self.pages.len() < MAX_PAGES => {
@@ -205,7 +205,7 @@ impl ProfileBuilder {
         }
     }
 
-    pub fn seated(&mut self, at: Nanos, tid: Tid, cpu: u32, node: Node) {
+    pub fn thread_pinned(&mut self, at: Nanos, tid: Tid, cpu: u32, node: Node) {
         if let Some(thread) = self.tasks.find_thread(tid) {
             let at = self.tasks.since_start(at);
             self.thread_moves.push((at, thread, cpu, node));
@@ -234,8 +234,8 @@ impl ProfileBuilder {
     }
 
     #[must_use]
-    pub fn tally(&self) -> RemoteFaultCounts {
-        self.tally
+    pub fn remote_faults(&self) -> RemoteFaultCounts {
+        self.remote_faults
     }
 }
 

@@ -43,8 +43,8 @@ fn small() -> ProfileBuilder {
     record.shared(SharerId(2), SharerId(77));
     record.moved(1000 + 260 * MS, private(1, 17), NodeIx(1), Node(4));
     record.moved(1000 + 260 * MS, private(1, 99), NodeIx(1), Node(4));
-    record.seated(1000 + 255 * MS, 2, 6, Node(4));
-    record.seated(1000 + 255 * MS, 55, 6, Node(4));
+    record.thread_pinned(1000 + 255 * MS, 2, 6, Node(4));
+    record.thread_pinned(1000 + 255 * MS, 55, 6, Node(4));
     record
 }
 
@@ -52,7 +52,7 @@ fn small() -> ProfileBuilder {
 fn faults_become_a_profile() {
     let record = small();
     assert_eq!(
-        record.tally(),
+        record.remote_faults(),
         RemoteFaultCounts {
             known: 2,
             remote: 2

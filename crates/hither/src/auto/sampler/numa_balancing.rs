@@ -70,8 +70,8 @@ fn is_on(value: &str) -> bool {
 }
 
 impl NumaBalancingSampler {
-    /// `knobs` where settings of the system may be changed.
-    pub fn new(knobs: Option<&SysctlOverrides>) -> Result<NumaBalancingSampler, String> {
+    /// `sysctls` where settings of the system may be changed.
+    pub fn new(sysctls: Option<&SysctlOverrides>) -> Result<NumaBalancingSampler, String> {
         let Ok(before) = fs::read_to_string(NUMA_BALANCING_SYSCTL) else {
             return Err("this kernel has no NUMA balancing".to_owned());
         };
@@ -85,7 +85,7 @@ impl NumaBalancingSampler {
             first: HintingFaultCounts::read(),
             now: HintingFaultCounts::read(),
         };
-        let Some(knobs) = knobs else {
+        let Some(sysctls) = sysctls else {
             return match sampler.on {
                 true => Ok(sampler),
                 false => Err("kernel.numa_balancing is 0; allow hither to switch it on for the run with --allow-sysctl".to_owned()),
@@ -98,7 +98,7 @@ impl NumaBalancingSampler {
             scan_rate_setting("scan_period_max_ms", FIRST_SCAN_PERIOD_MS as u64),
             scan_rate_setting("scan_period_min_ms", FIRST_SCAN_PERIOD_MS as u64),
         ];
-        let refused = knobs
+        let refused = sysctls
             .override_settings(&settings)
             .map_err(|e| format!("settings of the system cannot be changed safely ({e})"))?;
         if refused.contains(&settings[0]) {
@@ -145,12 +145,12 @@ impl NumaBalancingSampler {
 /// to the node that it is on (MPOL_BIND with MPOL_F_NUMA_BALANCING): that decides where new
 /// pages go, splits mappings and overrides what the program asked for, and the kernel moves
 /// pages to the threads that use them, as rule (6) does.
-pub fn hold_off(knobs: Option<&SysctlOverrides>) -> Option<String> {
+pub fn hold_off(sysctls: Option<&SysctlOverrides>) -> Option<String> {
     let now = fs::read_to_string(NUMA_BALANCING_SYSCTL).unwrap_or_default();
     if now.trim() == "0" || now.is_empty() {
         return None;
     }
-    let held = knobs.map(|knobs| knobs.override_settings(&[balancing_setting(false)]));
+    let held = sysctls.map(|sysctls| sysctls.override_settings(&[balancing_setting(false)]));
     match held {
         Some(Ok(refused)) if refused.is_empty() => None,
         Some(_) => Some("kernel.numa_balancing is on and may not be changed, so the kernel moves pages too".to_owned()),

@@ -2,58 +2,58 @@ use super::*;
 
 #[test]
 fn numbers_are_given_out_again_when_many_are_free() {
-    let mut roster = ThreadTable::default();
+    let mut table = ThreadTable::default();
     for tid in 1..=40 {
-        let member = roster.find_or_add(tid, 1, Cpu(0));
+        let member = table.find_or_add(tid, 1, Cpu(0));
         assert_eq!(member, Some(SharerId(tid as u16 - 1)));
     }
     for tid in 1..=20 {
-        assert_eq!(roster.thread_ended(tid), [SharerId(tid as u16 - 1)]);
+        assert_eq!(table.thread_ended(tid), [SharerId(tid as u16 - 1)]);
     }
-    assert_eq!(roster.thread_ended(7), []);
-    assert_eq!(roster.release_rows(), []);
+    assert_eq!(table.thread_ended(7), []);
+    assert_eq!(table.release_rows(), []);
     // Not one of those yet.
-    assert_eq!(roster.find_or_add(50, 1, Cpu(0)), Some(SharerId(40)));
+    assert_eq!(table.find_or_add(50, 1, Cpu(0)), Some(SharerId(40)));
     (21..=30).for_each(|tid| {
-        roster.thread_ended(tid);
+        table.thread_ended(tid);
     });
-    assert_eq!(roster.release_rows().len(), 30);
-    assert!(roster.find_or_add(51, 1, Cpu(0)).expect("a number") < SharerId(30));
-    assert_eq!(roster.by_member(SharerId(40)).map(|t| t.0), Some(50));
+    assert_eq!(table.release_rows().len(), 30);
+    assert!(table.find_or_add(51, 1, Cpu(0)).expect("a number") < SharerId(30));
+    assert_eq!(table.by_member(SharerId(40)).map(|t| t.0), Some(50));
 }
 
 #[test]
 fn the_next_of_a_role_has_its_row_and_its_unit() {
-    let mut roster = ThreadTable::default();
-    roster.thread_started(1, 1, 0, None);
+    let mut table = ThreadTable::default();
+    table.thread_started(1, 1, 0, None);
     let role = |thread| Some(ThreadIx(thread));
     for (tid, role) in [(2, role(1)), (3, role(2))] {
-        assert_eq!(roster.thread_started(tid, 1, 1, role), None);
+        assert_eq!(table.thread_started(tid, 1, 1, role), None);
     }
-    let member = |roster: &ThreadTable, tid| roster.threads[&tid].member;
-    let (first, second) = (member(&roster, 2), member(&roster, 3));
-    roster.threads.get_mut(&2).expect("lives").assigned_cpu = Some(Cpu(7));
+    let member = |table: &ThreadTable, tid| table.threads[&tid].member;
+    let (first, second) = (member(&table, 2), member(&table, 3));
+    table.threads.get_mut(&2).expect("lives").assigned_cpu = Some(Cpu(7));
     // No row is cleared, and the unit is kept, or another one instead of it.
-    assert_eq!(roster.thread_ended(2), []);
-    assert_eq!(roster.thread_ended(3), []);
-    assert_eq!(roster.seat_of(first), Some(Cpu(7)));
-    assert_eq!(roster.seat_of(second), None);
-    roster.reserve_seat(second, Cpu(5));
-    assert_eq!(roster.thread_started(4, 1, 1, role(1)), Some(Cpu(7)));
-    assert_eq!(roster.thread_started(5, 1, 1, role(2)), Some(Cpu(5)));
-    assert_eq!([4, 5].map(|tid| member(&roster, tid)), [first, second]);
+    assert_eq!(table.thread_ended(2), []);
+    assert_eq!(table.thread_ended(3), []);
+    assert_eq!(table.cpu_of(first), Some(Cpu(7)));
+    assert_eq!(table.cpu_of(second), None);
+    table.reserve_cpu(second, Cpu(5));
+    assert_eq!(table.thread_started(4, 1, 1, role(1)), Some(Cpu(7)));
+    assert_eq!(table.thread_started(5, 1, 1, role(2)), Some(Cpu(5)));
+    assert_eq!([4, 5].map(|tid| member(&table, tid)), [first, second]);
     // Who chose its units itself leaves none to the next.
-    let thread = roster.threads.get_mut(&4).expect("lives");
+    let thread = table.threads.get_mut(&4).expect("lives");
     (thread.assigned_cpu, thread.chose) = (Some(Cpu(7)), true);
-    assert_eq!(roster.thread_ended(4), []);
-    assert_eq!(roster.thread_started(6, 1, 1, role(1)), None);
+    assert_eq!(table.thread_ended(4), []);
+    assert_eq!(table.thread_started(6, 1, 1, role(1)), None);
     // The process is over, and so are its roles.
-    assert_eq!(roster.thread_ended(6), []);
-    assert_eq!(roster.thread_ended(1).len(), 1);
-    let mut gone = roster.thread_ended(5);
+    assert_eq!(table.thread_ended(6), []);
+    assert_eq!(table.thread_ended(1).len(), 1);
+    let mut gone = table.thread_ended(5);
     gone.sort_unstable();
     assert_eq!(gone, [first, second]);
-    assert!(roster.vacant.is_empty());
+    assert!(table.vacant.is_empty());
 }
 
 #[test]
@@ -66,39 +66,41 @@ fn a_thread_goes_where_it_is_put_and_back() {
     let ours = CpuMask::of_thread(0).expect("mask");
     let cpus: Vec<u32> = ours.cpus().collect();
     let (first, last) = (Cpu(cpus[0]), Cpu(cpus[cpus.len() - 1]));
-    let mut roster = ThreadTable::default();
-    roster.read_clock();
-    roster.find_or_add(tid, tid, first);
+    let mut table = ThreadTable::default();
+    table.read_clock();
+    table.find_or_add(tid, tid, first);
     // Not pinned without the restore helper knowing it.
-    let refused = roster.pin_thread(tid, last, &ours, |pinned| pinned.tid != tid);
-    assert!(!refused.expect("seat"));
+    let refused = table.pin_thread(tid, last, &ours, |pinned| pinned.tid != tid);
+    assert!(!refused.expect("pinned"));
     assert_eq!(CpuMask::of_thread(tid).expect("mask"), ours);
-    assert!(roster.pin_thread(tid, last, &ours, |_| true).expect("seat"));
+    assert!(table
+        .pin_thread(tid, last, &ours, |_| true)
+        .expect("pinned"));
     assert_eq!(
         CpuMask::of_thread(tid).expect("mask"),
         CpuMask::single(last.0)
     );
-    assert!(!roster
+    assert!(!table
         .pin_thread(tid, last, &ours, |_| true)
         .expect("there already"));
-    assert!(roster.process_execed(tid).is_empty());
+    assert!(table.process_execed(tid).is_empty());
     assert_eq!(CpuMask::of_thread(tid).expect("mask"), ours);
     // What it chose itself is left alone.
-    assert!(roster.pin_thread(tid, last, &ours, |_| true).expect("seat"));
+    assert!(table
+        .pin_thread(tid, last, &ours, |_| true)
+        .expect("pinned"));
     if cpus.len() > 1 {
         CpuMask::single(first.0)
             .set_affinity(tid)
             .expect("its own choice");
-        assert!(!roster
+        assert!(!table
             .pin_thread(tid, first, &ours, |_| true)
             .expect("chose"));
-        assert!(roster.by_member(SharerId(0)).is_some_and(|(_, t)| t.chose));
+        assert!(table.by_member(SharerId(0)).is_some_and(|(_, t)| t.chose));
     }
     child.kill().expect("kill");
     child.wait().expect("wait");
-    assert!(!roster
-        .pin_thread(tid, first, &ours, |_| true)
-        .expect("gone"));
+    assert!(!table.pin_thread(tid, first, &ours, |_| true).expect("gone"));
 }
 
 #[test]
@@ -109,14 +111,14 @@ fn a_stranger_with_the_id_of_a_dead_thread_is_left_alone() {
     let ours = CpuMask::of_thread(0).expect("mask");
     let cpu = Cpu(ours.cpus().next().expect("a unit"));
     // The kernel spoke of it long before this one began.
-    let mut roster = ThreadTable::default();
-    roster.find_or_add(tid, tid, cpu);
-    assert!(!roster.pin_thread(tid, cpu, &ours, |_| true).expect("seat"));
+    let mut table = ThreadTable::default();
+    table.find_or_add(tid, tid, cpu);
+    assert!(!table.pin_thread(tid, cpu, &ours, |_| true).expect("pinned"));
     assert_eq!(CpuMask::of_thread(tid).expect("mask"), ours);
     // Of another process.
-    roster.read_clock();
-    roster.find_or_add(tid, 1, cpu);
-    assert!(!roster.pin_thread(tid, cpu, &ours, |_| true).expect("seat"));
+    table.read_clock();
+    table.find_or_add(tid, 1, cpu);
+    assert!(!table.pin_thread(tid, cpu, &ours, |_| true).expect("pinned"));
     assert_eq!(CpuMask::of_thread(tid).expect("mask"), ours);
     child.kill().expect("kill");
     child.wait().expect("wait");
@@ -127,33 +129,33 @@ fn who_is_gone_is_missed_and_who_came_since_is_no_stand_in() {
     let mut child = std::process::Command::new("sleep");
     let mut child = child.arg("60").spawn().expect("sleep");
     let pid = i32::try_from(child.id()).expect("pid");
-    let mut roster = ThreadTable::default();
+    let mut table = ThreadTable::default();
     // The kernel spoke of one long before this one began, and of one that is gone.
-    roster.find_or_add(pid, pid, Cpu(0));
-    roster.find_or_add(i32::MAX - 1, i32::MAX - 1, Cpu(0));
-    let mut missing = roster.missing_threads();
+    table.find_or_add(pid, pid, Cpu(0));
+    table.find_or_add(i32::MAX - 1, i32::MAX - 1, Cpu(0));
+    let mut missing = table.missing_threads();
     missing.sort_unstable();
     let gone = i32::MAX - 1;
     assert_eq!(missing, [(pid, pid), (gone, gone)]);
-    assert!(!roster.is_known(pid) && !roster.is_known(gone));
-    roster.thread_ended(gone);
-    roster.read_clock();
-    roster.find_or_add(pid, pid, Cpu(0));
-    assert_eq!(roster.missing_threads(), []);
-    assert!(roster.is_known(pid));
+    assert!(!table.is_known(pid) && !table.is_known(gone));
+    table.thread_ended(gone);
+    table.read_clock();
+    table.find_or_add(pid, pid, Cpu(0));
+    assert_eq!(table.missing_threads(), []);
+    assert!(table.is_known(pid));
     child.kill().expect("kill");
     child.wait().expect("wait");
-    assert_eq!(roster.missing_threads(), [(pid, pid)]);
+    assert_eq!(table.missing_threads(), [(pid, pid)]);
 }
 
 #[test]
 fn sizes_of_processes() {
-    let mut roster = ThreadTable::default();
+    let mut table = ThreadTable::default();
     for tid in [10, 11, 20] {
-        roster.find_or_add(tid, tid / 10 * 10, Cpu(0));
+        table.find_or_add(tid, tid / 10 * 10, Cpu(0));
     }
-    assert_eq!((roster.thread_count(10), roster.thread_count(20)), (2, 1));
-    roster.thread_ended(11);
-    roster.find_or_add(20, 10, Cpu(0));
-    assert_eq!((roster.thread_count(10), roster.thread_count(20)), (2, 0));
+    assert_eq!((table.thread_count(10), table.thread_count(20)), (2, 1));
+    table.thread_ended(11);
+    table.find_or_add(20, 10, Cpu(0));
+    assert_eq!((table.thread_count(10), table.thread_count(20)), (2, 0));
 }

@@ -70,15 +70,15 @@ pub fn structures_panel(profile: &Profile) -> StructuresPanel {
 /// Adds what the metrics say.
 pub fn add_assessments(
     structures: &mut StructuresPanel,
-    judged: &HashMap<ObjectIx, ObjectAssessment>,
+    assessments: &HashMap<ObjectIx, ObjectAssessment>,
 ) {
     for row in &mut structures.rows {
-        let judged = judged.get(&ObjectIx(row.object)).cloned();
-        let judged = judged.unwrap_or_default();
-        row.exclusivity = judged.exclusivity;
-        row.accuracy = judged.accuracy;
-        row.first_touch = judged.first_touch;
-        row.fetch_share = judged.fetch_share;
+        let assessment = assessments.get(&ObjectIx(row.object)).cloned();
+        let assessment = assessment.unwrap_or_default();
+        row.exclusivity = assessment.exclusivity;
+        row.accuracy = assessment.accuracy;
+        row.first_touch = assessment.first_touch;
+        row.fetch_share = assessment.fetch_share;
     }
 }
 

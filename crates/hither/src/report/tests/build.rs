@@ -86,16 +86,16 @@ fn structures_are_sorted_folded_and_drawn() {
     assert_eq!(unpack(&map.density), [(0, 0, 10), (0, 1, 6), (3, 1, 7)]);
     assert_eq!(unpack(&map.first_touch), [(0, 1, 1), (1, 0, 1), (3, 1, 1)]);
     assert_eq!(map.threads, [(0, 10, 0), (1, 12, 1)]);
-    let judged = ObjectAssessment {
+    let assessment = ObjectAssessment {
         exclusivity: Some(0.5),
         accuracy: None,
         fetch_share: Some(0.25),
         ..ObjectAssessment::default()
     };
-    add_assessments(&mut made, &[(ObjectIx(1), judged)].into());
+    add_assessments(&mut made, &[(ObjectIx(1), assessment)].into());
     assert_eq!(made.rows[0].fetch_share, Some(0.25));
-    let judged: Vec<_> = made.rows.iter().map(|r| r.exclusivity).collect();
-    assert_eq!(judged, [Some(0.5), None]);
+    let exclusivity: Vec<_> = made.rows.iter().map(|r| r.exclusivity).collect();
+    assert_eq!(exclusivity, [Some(0.5), None]);
 }
 
 #[test]

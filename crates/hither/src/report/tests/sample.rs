@@ -155,7 +155,7 @@ fn subject() -> ReportSubject {
             executable: "/opt/sample".to_owned(),
         }],
         communication: communication_panel(&profile, given()),
-        structures: judged(structures_panel(&profile)),
+        structures: assessed(structures_panel(&profile)),
         pages: Some(pages()),
         predictions: vec![super::forecast::forecast()],
         quotes: SourceQuotes::of_profile(&profile).of_all_places(&profile),
@@ -166,8 +166,8 @@ fn subject() -> ReportSubject {
     }
 }
 
-fn judged(mut structures: StructuresPanel) -> StructuresPanel {
-    let judged = ObjectAssessment {
+fn assessed(mut structures: StructuresPanel) -> StructuresPanel {
+    let assessment = ObjectAssessment {
         exclusivity: Some(0.9),
         accuracy: Some(0.25),
         first_touch: Some(FirstTouchRow {
@@ -183,7 +183,7 @@ fn judged(mut structures: StructuresPanel) -> StructuresPanel {
         }),
         fetch_share: Some(0.4),
     };
-    add_assessments(&mut structures, &[(ObjectIx(0), judged)].into());
+    add_assessments(&mut structures, &[(ObjectIx(0), assessment)].into());
     structures
 }
 

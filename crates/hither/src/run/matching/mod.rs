@@ -57,7 +57,7 @@ pub struct ProfileGuide {
     tasks: HashMap<Tid, MatchedThread>,
     shared: SharedObjects,
     ended: Vec<ImageNumber>,
-    tally: differences::MatchStatistics,
+    statistics: differences::MatchStatistics,
 }
 
 impl ProfileGuide {
@@ -73,7 +73,7 @@ impl ProfileGuide {
             tasks: HashMap::new(),
             shared: SharedObjects::default(),
             ended: Vec::new(),
-            tally: differences::MatchStatistics::default(),
+            statistics: differences::MatchStatistics::default(),
         }
     }
 
@@ -107,7 +107,7 @@ impl ProfileGuide {
             ..ProcessImage::default()
         };
         if root {
-            self.tally.root(&start.executable, start.rank);
+            self.statistics.root(&start.executable, start.rank);
         }
         let binds = exec_segments::match_exec_image(&mut image, &self.plan, start);
         let thread = image.process.and_then(|p| self.plan.first_thread(p));
@@ -131,7 +131,7 @@ impl ProfileGuide {
         }
         let image = self.images.remove(&no)?;
         self.shared.ended(no);
-        self.tally.retire(&image, &self.plan);
+        self.statistics.retire(&image, &self.plan);
         let process = image.process?;
         self.roster.end(process, no);
         if image.forked {
@@ -168,7 +168,7 @@ impl ProfileGuide {
         while self.ended.len() > ENDED_KEPT {
             let no = self.ended.remove(0);
             if let Some(image) = self.images.remove(&no) {
-                self.tally.retire(&image, &self.plan);
+                self.statistics.retire(&image, &self.plan);
             }
             self.of_pid.retain(|_, other| *other != no);
         }
@@ -193,7 +193,7 @@ impl PlacementGuide for ProfileGuide {
             return InitialPlacement::default();
         };
         let thread = task.next_created_thread(image, &self.plan, &alive);
-        self.tally.thread(image, thread);
+        self.statistics.thread(image, thread);
         self.tasks.insert(tid, MatchedThread::new(pid, no, thread));
         let binds = threads::stack(image, &self.plan, thread, stack_pointer);
         InitialPlacement {
@@ -210,7 +210,7 @@ impl PlacementGuide for ProfileGuide {
         if let Some(old) = self.of_pid.remove(&pid) {
             self.ended.retain(|ended| *ended != old);
             if let Some(image) = self.images.remove(&old) {
-                self.tally.retire(&image, &self.plan);
+                self.statistics.retire(&image, &self.plan);
             }
         }
         if shares {
@@ -380,7 +380,7 @@ impl PlacementGuide for ProfileGuide {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.tally
+        self.statistics
             .notes(&self.plan, &self.roster, self.images.values())
     }
 }

@@ -14,7 +14,7 @@ pub struct ChangeIntervals {
     pub threads: Nanos,
     pub pages: Nanos,
     /// Where the threads are in each phase: phases with the same number have the same.
-    seats: Vec<usize>,
+    placements: Vec<usize>,
     /// Whether pages move at the start of a phase.
     moves: Vec<bool>,
     holding: ActivePhases,
@@ -27,7 +27,7 @@ impl ChangeIntervals {
         ChangeIntervals {
             threads,
             pages,
-            seats: phases.iter().map(|p| same(p).unwrap_or(0)).collect(),
+            placements: phases.iter().map(|p| same(p).unwrap_or(0)).collect(),
             moves: phases.iter().map(|p| !p.pages.is_empty()).collect(),
             holding: ActivePhases::default(),
             last: (None, None),
@@ -40,7 +40,9 @@ impl ChangeIntervals {
             last.is_none_or(|last| at.saturating_sub(last) >= interval)
         };
         let now = &mut self.holding;
-        if self.seats[reached] != self.seats[now.threads] && over(self.last.0, self.threads) {
+        if self.placements[reached] != self.placements[now.threads]
+            && over(self.last.0, self.threads)
+        {
             now.threads = reached;
             self.last.0 = Some(at);
         }
@@ -54,8 +56,8 @@ impl ChangeIntervals {
 
     /// Whether nothing will change any more once the last phase is reached.
     pub fn is_settled(&self) -> bool {
-        let last = self.seats.len().saturating_sub(1);
+        let last = self.placements.len().saturating_sub(1);
         let due = (self.holding.pages + 1..=last).any(|phase| self.moves[phase]);
-        self.seats.get(last) == self.seats.get(self.holding.threads) && !due
+        self.placements.get(last) == self.placements.get(self.holding.threads) && !due
     }
 }

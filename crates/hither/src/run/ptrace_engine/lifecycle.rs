@@ -49,7 +49,7 @@ impl PtraceEngine<'_> {
         let chose = parent.set_own_affinity;
         self.threads
             .add(new, pid, parent.original_mask, parent.pinned, chose);
-        let seat = if is_thread {
+        let initial = if is_thread {
             let stack_pointer = ptrace::registers(new).map_or(0, |r| r.rsp);
             self.guide.thread_created(creator, new, stack_pointer)
         } else {
@@ -61,11 +61,14 @@ impl PtraceEngine<'_> {
         let stands = matches!(event, TraceeEvent::Trap | TraceeEvent::GroupStop(_));
         // Only the last thread of a process sees its pages at the end; see `exit_event`.
         let _ = ptrace::set_trace_exit(new, !is_thread);
-        if stands && !seat.binds.is_empty() && self.place_stopped_thread(new, &seat, true).is_ok() {
+        if stands
+            && !initial.binds.is_empty()
+            && self.place_stopped_thread(new, &initial, true).is_ok()
+        {
             // It stops again at once, wherever it is to go on from.
             let _ = ptrace::resume(new, ResumeMode::Cont, 0);
         } else {
-            self.pin_thread(new, &seat);
+            self.pin_thread(new, &initial);
             self.queue.push_front((new, event));
         }
     }
@@ -110,8 +113,8 @@ impl PtraceEngine<'_> {
         }
     }
 
-    fn pin_thread(&mut self, tid: Tid, seat: &InitialPlacement) {
-        if let Err(note) = self.threads.assign_pu(tid, seat) {
+    fn pin_thread(&mut self, tid: Tid, initial: &InitialPlacement) {
+        if let Err(note) = self.threads.assign_pu(tid, initial) {
             self.note(note);
         }
     }
@@ -120,11 +123,11 @@ impl PtraceEngine<'_> {
     fn place_stopped_thread(
         &mut self,
         tid: Tid,
-        seat: &InitialPlacement,
+        initial: &InitialPlacement,
         again: bool,
     ) -> io::Result<()> {
-        self.pin_thread(tid, seat);
-        self.bind_pages(tid, &seat.binds, true, again)
+        self.pin_thread(tid, initial);
+        self.bind_pages(tid, &initial.binds, true, again)
     }
 
     /// A thread became the only one of its process, and another program.
@@ -149,7 +152,7 @@ impl PtraceEngine<'_> {
         let registers = ptrace::registers(pid)?;
         let (image, vdso) = exec_image::read_exec_image(pid, &registers);
         self.processes.entry(pid).or_default().vdso = vdso.filter(|_| registers.cs == USER_CS);
-        let seat = if let Some(gate) = self.gate.take() {
+        let initial = if let Some(gate) = self.gate.take() {
             self.check_filter(gate);
             self.start_ticks(pid);
             self.guide.program_started(pid, &image)
@@ -157,7 +160,7 @@ impl PtraceEngine<'_> {
             self.guide.process_execed(pid, former, &image)
         };
         self.ticks.image_started(pid, &image);
-        self.place_stopped_thread(pid, &seat, false)
+        self.place_stopped_thread(pid, &initial, false)
     }
 
     /// What the child wrote before it became the program.

@@ -166,11 +166,14 @@ impl<'a> PtraceEngine<'a> {
     fn follow_cpu(&mut self, tid: Tid) {
         let (last, here) = self.place;
         self.place.0 = tid;
-        let Some(seat) = self.threads.live.get(&tid).and_then(|t| t.assigned_cpu) else {
+        let Some(assigned) = self.threads.live.get(&tid).and_then(|t| t.assigned_cpu) else {
             return;
         };
-        if last == tid && here != Some(seat) && CpuMask::single(seat.0).set_affinity(0).is_ok() {
-            self.place.1 = Some(seat);
+        if last == tid
+            && here != Some(assigned)
+            && CpuMask::single(assigned.0).set_affinity(0).is_ok()
+        {
+            self.place.1 = Some(assigned);
         }
     }
 

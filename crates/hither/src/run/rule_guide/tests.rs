@@ -17,7 +17,7 @@ fn check(mut rule: RuleGuide, events: &[(RuleEvent, Option<u32>)]) -> RuleGuide 
         ..ExecImage::default()
     };
     for (at, (event, expected)) in events.iter().enumerate() {
-        let seat = match event {
+        let initial = match event {
             Start(pid, rank) => rule.program_started(*pid, &image(rank)),
             Thread(creator, tid) => rule.thread_created(*creator, *tid, 0),
             Fork(creator, pid) => rule.process_forked(*creator, *pid, false),
@@ -27,8 +27,8 @@ fn check(mut rule: RuleGuide, events: &[(RuleEvent, Option<u32>)]) -> RuleGuide 
                 InitialPlacement::default()
             }
         };
-        assert_eq!(seat.cpu, expected.map(Cpu), "event {at}");
-        assert_eq!((seat.thread, seat.binds.len()), (None, 0));
+        assert_eq!(initial.cpu, expected.map(Cpu), "event {at}");
+        assert_eq!((initial.thread, initial.binds.len()), (None, 0));
     }
     rule
 }

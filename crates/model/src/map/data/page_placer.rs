@@ -229,8 +229,8 @@ impl<'a> PagePlacer<'a> {
     ) -> Option<usize> {
         let bytes = self.page(page).bytes();
         let with_room = (0..self.free_bytes.len()).filter(|&n| self.free_bytes[n] >= bytes);
-        let judged = with_room.filter_map(|n| merit(n).map(|m| (m, Reverse(n))));
-        judged.max().map(|(_, Reverse(node))| node)
+        let merits = with_room.filter_map(|n| merit(n).map(|m| (m, Reverse(n))));
+        merits.max().map(|(_, Reverse(node))| node)
     }
 
     /// Puts a page on a node that has room for it.

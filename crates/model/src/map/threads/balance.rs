@@ -4,7 +4,7 @@
 //! The paper leaves open which of several units with the least. Here cores without a thread
 //! come first, then, from the machine down, the part with the least communication per unit,
 //! so that nodes and caches are balanced too.
-use super::seats::{check_fit, max_threads_per_unit};
+use super::slots::{check_fit, max_threads_per_unit};
 use super::ThreadPolicy;
 use crate::map::{CommGraph, PuAssignment, ThreadProblem};
 use crate::topology::TopologyTree;

@@ -10,7 +10,7 @@ use super::balance::communication_vector;
 use super::grouping_shape::{
     contract_graph, ElementGroups, GroupArity, GroupingShape, GroupingStage,
 };
-use super::seats::{check_fit, seats_for, SeatDistribution};
+use super::slots::{check_fit, slots_for, SlotDistribution};
 use super::ThreadPolicy;
 use crate::map::{CommGraph, PuAssignment, ThreadProblem};
 use std::cmp::Reverse;
@@ -41,8 +41,8 @@ impl ThreadPolicy for BalancedLocalityPolicy {
         }
         let of_leaf = |members: &Vec<usize>| members.iter().map(|t| amounts[*t]).sum();
         let amounts: Vec<u128> = leaves.iter().map(of_leaf).collect();
-        let seats = seats_for(leaves.len(), problem.tree, SeatDistribution::Even);
-        let shape = GroupingShape::new(problem.tree, &seats, GroupArity::OfMachine);
+        let slots = slots_for(leaves.len(), problem.tree, SlotDistribution::Even);
+        let shape = GroupingShape::new(problem.tree, &slots, GroupArity::OfMachine);
         let comm = contract_graph(problem.comm, &leaf, leaves.len());
         let units = shape.assign_units(&comm, |stage| balanced_groups(stage, &amounts));
         Ok(leaf.iter().map(|&at| units[at as usize]).collect())
@@ -83,7 +83,7 @@ fn balanced_groups(stage: &GroupingStage, amounts: &[u128]) -> ElementGroups {
         let mut wanted = stage.parts.to_vec();
         growing.start();
         while !wanted.is_empty() {
-            let above = growing.amount * amounts.len() as u128 >= total * stage.seats as u128;
+            let above = growing.amount * amounts.len() as u128 >= total * stage.slots as u128;
             let fits = |element: usize| wanted.contains(&stage.class[element]);
             let Some(element) = growing.add(above, fits) else {
                 break;

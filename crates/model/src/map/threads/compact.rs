@@ -1,6 +1,6 @@
 //! Units in order: SMT siblings, then cores, then nodes, as `OMP_PROC_BIND=close` and
 //! `likwid-pin` fill a machine. Communication plays no part.
-use super::seats::check_fit;
+use super::slots::check_fit;
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 

@@ -3,7 +3,7 @@
 //! algorithm of the locality policy, which is EagerMap there.
 use super::eagermap::eager_groups;
 use super::grouping_shape::{GroupArity, GroupingShape, GroupingStage};
-use super::seats::{seats, SeatDistribution};
+use super::slots::{slots, SlotDistribution};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 
@@ -19,8 +19,8 @@ impl ThreadPolicy for DistancePolicy {
     }
 
     fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
-        let seats = seats(problem, SeatDistribution::Even)?;
-        let shape = GroupingShape::new(problem.tree, &seats, GroupArity::OfMachine);
+        let slots = slots(problem, SlotDistribution::Even)?;
+        let shape = GroupingShape::new(problem.tree, &slots, GroupArity::OfMachine);
         let greatest = problem.comm.pairs().map(|(_, _, events)| events).max();
         let greatest = u128::from(greatest.unwrap_or(0));
         // The sum of the turned cells between two sets of a and b threads is

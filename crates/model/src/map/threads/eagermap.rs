@@ -6,7 +6,7 @@
 //! Their machines are symmetric. On others a group only takes what fits into the part of the
 //! machine it is for.
 use super::grouping_shape::{ElementGroups, GroupArity, GroupingShape, GroupingStage};
-use super::seats::{seats, SeatDistribution};
+use super::slots::{slots, SlotDistribution};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 
@@ -22,8 +22,8 @@ impl ThreadPolicy for EagerMapPolicy {
     }
 
     fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
-        let seats = seats(problem, SeatDistribution::Even)?;
-        let shape = GroupingShape::new(problem.tree, &seats, GroupArity::OfMachine);
+        let slots = slots(problem, SlotDistribution::Even)?;
+        let shape = GroupingShape::new(problem.tree, &slots, GroupArity::OfMachine);
         let score = |_: &GroupingStage, events: u128, _: usize, _: usize| events;
         Ok(shape.assign_units(problem.comm, |stage| eager_groups(stage, score)))
     }

@@ -1,19 +1,19 @@
 //! The groups a machine wants, from the leaves to the root, and how a policy that puts
 //! threads together level by level fills them.
 //!
-//! A leaf of the shape is a seat of a unit, every other part is a cache or node with at
+//! A leaf of the shape is a slot of a unit, every other part is a cache or node with at
 //! least two occupied parts. Parts of the same class can take one another's threads:
 //!
 //!   root      of two nodes            class 4 = \[2, 3\]
 //!   |- node   of two cores            class 2 = \[1, 1\]
 //!   |  |- core, both siblings used    class 1 = \[0, 0\]
-//!   |  |  |- seat                     class 0
+//!   |  |  |- slot                     class 0
 //!   ...
 //!   |- node   of one core and one with a sibling less   class 3 = \[0, 1\]
 //!
 //! On a symmetric machine classes are levels. On any other, classes are what keeps a group
-//! of three from a cache with two units. Two seats of a core and two cores of a node with a
-//! seat each are different classes: they are as large, but not as close.
+//! of three from a cache with two units. Two slots of a core and two cores of a node with a
+//! slot each are different classes: they are as large, but not as close.
 use crate::map::{CommGraph, PuAssignment};
 use crate::topology::TopologyTree;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub enum GroupArity {
 
 struct ShapePart {
     class: usize,
-    /// Of a seat.
+    /// Of a slot.
     unit: Option<u32>,
     parts: Vec<usize>,
 }
@@ -37,7 +37,7 @@ struct ShapePart {
 struct PartClass {
     /// Classes of the parts, ascending.
     parts: Vec<usize>,
-    seats: usize,
+    slots: usize,
     /// Of the vertex whose parts are joined, above its lowest unit.
     height: u32,
 }
@@ -61,7 +61,7 @@ pub struct GroupingStage<'a> {
     /// Classes of a group's elements, ascending.
     pub parts: &'a [usize],
     /// Threads of a group.
-    pub seats: usize,
+    pub slots: usize,
     /// How many groups; there are elements enough.
     pub groups: usize,
 }
@@ -70,41 +70,41 @@ pub struct GroupingStage<'a> {
 pub type ElementGroups = Vec<Vec<usize>>;
 
 impl GroupingShape {
-    /// `seats`: threads of each unit.
-    pub fn new(tree: &TopologyTree, seats: &[u32], arity: GroupArity) -> GroupingShape {
-        let seat = PartClass {
+    /// `slots`: threads of each unit.
+    pub fn new(tree: &TopologyTree, slots: &[u32], arity: GroupArity) -> GroupingShape {
+        let slot = PartClass {
             parts: Vec::new(),
-            seats: 1,
+            slots: 1,
             height: 0,
         };
         let mut shape = GroupingShape {
             parts: Vec::new(),
-            classes: vec![seat],
+            classes: vec![slot],
             known: BTreeMap::new(),
             root: None,
         };
-        shape.root = shape.build_part(tree, 0, seats, arity).0;
+        shape.root = shape.build_part(tree, 0, slots, arity).0;
         shape
     }
 
-    /// The part that holds the seats below a vertex, if there are any, and its height.
+    /// The part that holds the slots below a vertex, if there are any, and its height.
     fn build_part(
         &mut self,
         tree: &TopologyTree,
         at: u32,
-        seats: &[u32],
+        slots: &[u32],
         arity: GroupArity,
     ) -> (Option<usize>, u32) {
         let vertex = &tree.vertices[at as usize];
         let (mut parts, mut height) = (Vec::new(), 0);
         if vertex.children.is_empty() {
             let unit = vertex.units.start;
-            for _ in 0..seats[unit as usize] {
-                parts.push(self.seat(unit));
+            for _ in 0..slots[unit as usize] {
+                parts.push(self.slot(unit));
             }
         }
         for &child in &vertex.children {
-            let (part, below) = self.build_part(tree, child, seats, arity);
+            let (part, below) = self.build_part(tree, child, slots, arity);
             parts.extend(part);
             height = height.max(below + 1);
         }
@@ -119,7 +119,7 @@ impl GroupingShape {
         (part, height)
     }
 
-    fn seat(&mut self, unit: u32) -> usize {
+    fn slot(&mut self, unit: u32) -> usize {
         self.parts.push(ShapePart {
             class: 0,
             unit: Some(unit),
@@ -135,7 +135,7 @@ impl GroupingShape {
         let class = self.known.get(&key).copied().unwrap_or_else(|| {
             let of = |c: &usize| &self.classes[*c];
             let class = PartClass {
-                seats: classes.iter().map(|c| of(c).seats).sum(),
+                slots: classes.iter().map(|c| of(c).slots).sum(),
                 height,
                 parts: classes,
             };
@@ -190,19 +190,19 @@ impl GroupingShape {
                 class: &pool.class,
                 members: &pool.members,
                 parts: &self.classes[class].parts,
-                seats: self.classes[class].seats,
+                slots: self.classes[class].slots,
                 groups: wanted[class],
             });
             pool.replace_by_groups(groups, class);
         }
         let mut units = vec![0; comm.threads()];
         if let Some(root) = self.root {
-            self.seat_group(root, pool.element[0], &pool, &mut units);
+            self.slot_group(root, pool.element[0], &pool, &mut units);
         }
         units
     }
 
-    fn seat_group(&self, part: usize, group: usize, pool: &ElementPool, units: &mut [u32]) {
+    fn slot_group(&self, part: usize, group: usize, pool: &ElementPool, units: &mut [u32]) {
         let part = &self.parts[part];
         if let Some(unit) = part.unit {
             units[group] = unit;
@@ -212,7 +212,7 @@ impl GroupingShape {
         for &below in &part.parts {
             let fits = |g: &usize| pool.formed[*g].0 == self.parts[below].class;
             if let Some(at) = left.iter().position(fits) {
-                self.seat_group(below, left.remove(at), pool, units);
+                self.slot_group(below, left.remove(at), pool, units);
             }
         }
     }

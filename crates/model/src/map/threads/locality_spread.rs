@@ -3,7 +3,7 @@
 //! what they communicate. For threads fewer than cores whose data does not fit the caches that they
 //! would be packed on; with a thread for every core it is `locality`.
 use super::locality::place_within;
-use super::seats::{seats, SeatDistribution};
+use super::slots::{slots, SlotDistribution};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 
@@ -19,7 +19,7 @@ impl ThreadPolicy for LocalitySpreadPolicy {
     }
 
     fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
-        let room = seats(problem, SeatDistribution::Even)?;
+        let room = slots(problem, SlotDistribution::Even)?;
         if problem.comm.threads() == 0 {
             return Ok(PuAssignment::new());
         }

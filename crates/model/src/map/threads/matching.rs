@@ -11,7 +11,7 @@
 //! Weights are never negative, so a maximum matching over the pairs that communicate at all,
 //! filled up with those that do not, is a perfect one of maximum weight.
 use super::grouping_shape::{ElementGroups, GroupArity, GroupingShape, GroupingStage};
-use super::seats::{seats, SeatDistribution};
+use super::slots::{slots, SlotDistribution};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 use integer_blossom::{max_weight_matching, Weight};
@@ -35,8 +35,8 @@ impl ThreadPolicy for MatchingPolicy {
     }
 
     fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
-        let seats = seats(problem, SeatDistribution::Packed)?;
-        let shape = GroupingShape::new(problem.tree, &seats, GroupArity::Two);
+        let slots = slots(problem, SlotDistribution::Packed)?;
+        let shape = GroupingShape::new(problem.tree, &slots, GroupArity::Two);
         Ok(shape.assign_units(problem.comm, matched_pairs))
     }
 }

@@ -14,7 +14,7 @@ mod random;
 mod scatter;
 #[cfg(feature = "scotch")]
 pub mod scotch;
-pub(super) mod seats;
+pub(super) mod slots;
 
 use super::{PuAssignment, ThreadProblem};
 

@@ -1,6 +1,6 @@
 //! A placement drawn from the seed, to compare others with: every unit gets as many threads
 //! as any other or one more.
-use super::seats::{check_fit, smt_ranks};
+use super::slots::{check_fit, smt_ranks};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 use crate::rng::Rng;
@@ -20,7 +20,7 @@ impl ThreadPolicy for RandomPolicy {
         let mut left = check_fit(problem)?;
         let rank = smt_ranks(problem.tree);
         let mut draw = Rng::for_search(problem.seed);
-        let mut seats = Vec::new();
+        let mut slots = Vec::new();
         while left > 0 {
             // Every unit once, in any order, but of a core the first sibling before others.
             let mut units: Vec<u32> = (0..problem.tree.units.len() as u32).collect();
@@ -30,9 +30,9 @@ impl ThreadPolicy for RandomPolicy {
             }
             units.truncate(left);
             left -= units.len();
-            seats.extend(units);
+            slots.extend(units);
         }
-        draw.shuffle(&mut seats);
-        Ok(seats)
+        draw.shuffle(&mut slots);
+        Ok(slots)
     }
 }

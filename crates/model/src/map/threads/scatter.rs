@@ -1,7 +1,7 @@
 //! Places consecutive threads far from one another: over nodes first, then packages, caches and
 //! cores, and over siblings when every core has a thread. The opposite of compact (Locality and
 //! Balance, section 4; `OMP_PROC_BIND=spread`, likwid's scatter). Communication plays no part.
-use super::seats::{check_fit, smt_ranks};
+use super::slots::{check_fit, smt_ranks};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 use crate::topology::TopologyTree;

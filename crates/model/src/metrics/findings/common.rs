@@ -34,7 +34,7 @@ pub fn placeable_structures<'a>(
     let report = &case.analysis.report;
     // The one that touches first need not work.
     let threads = report.threads.iter().filter(|t| t.reads + t.writes > 0);
-    if case.ground.nodes < 2 || threads.count() < 2 || fits_in_caches(case) {
+    if case.residence.nodes < 2 || threads.count() < 2 || fits_in_caches(case) {
         return Vec::new();
     }
     let worth = |s: &&StructureMetrics| {
@@ -69,14 +69,14 @@ impl<'a> TrafficByNode<'a> {
     pub fn new(case: &'a FindingContext<'a>) -> Self {
         TrafficByNode {
             case,
-            per_node: vec![0; case.ground.nodes],
+            per_node: vec![0; case.residence.nodes],
         }
     }
 
     /// Of the page at this position of the table.
     pub fn of_page(&mut self, page: usize) -> &[u64] {
         let uses = self.case.analysis.traffic.uses(page);
-        accesses_per_node(uses, &self.case.ground.threads, &mut self.per_node);
+        accesses_per_node(uses, &self.case.residence.threads, &mut self.per_node);
         &self.per_node
     }
 
@@ -91,9 +91,9 @@ impl<'a> TrafficByNode<'a> {
 /// Shares of the traffic of pages that the memory of each node serves, where the pages
 /// lie. Pages of an unknown place are left out.
 pub fn shares_served_by_node(case: &FindingContext, pages: &[usize]) -> Vec<f64> {
-    let mut served = vec![0.0; case.ground.nodes];
+    let mut served = vec![0.0; case.residence.nodes];
     for &page in pages {
-        if let Some(node) = case.ground.node_of_page(case.analysis.table.id(page)) {
+        if let Some(node) = case.residence.node_of_page(case.analysis.table.id(page)) {
             let uses = case.analysis.traffic.uses(page).iter();
             served[node.at()] += uses.map(|u| u.accesses()).sum::<u64>() as f64;
         }
@@ -187,7 +187,7 @@ pub fn shares_evidence(case: &FindingContext, structure: &StructureMetrics) -> O
 
 /// The share of remote accesses, where the traffic is counted in fetches.
 pub fn remote_accesses_text(case: &FindingContext) -> Option<String> {
-    let remote = case.ground.remote_share(&case.analysis.table)?;
+    let remote = case.residence.remote_share(&case.analysis.table)?;
     (unit(case) == TrafficUnit::Fetches).then(|| {
         format!(
             "A fetch brings a line into a private cache; of the accesses, most of which find it there, \

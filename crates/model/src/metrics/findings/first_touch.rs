@@ -112,7 +112,7 @@ fn first_touch_stats(case: &FindingContext, pages: &[usize], toucher: ThreadIx) 
         if let Ok(at) = uses.binary_search_by_key(&toucher, |u| u.thread()) {
             own += uses[at].accesses() as f64;
         }
-        let here = case.ground.node_of_page(table.id(page));
+        let here = case.residence.node_of_page(table.id(page));
         let (sum, max) = by_node.sum_and_most(page);
         all += sum;
         most += max;
@@ -188,7 +188,7 @@ fn shared_pages_finding(
     let most = shares_served_by_node(case, pages)
         .into_iter()
         .fold(0.0, f64::max);
-    let even = 1.0 / case.ground.nodes as f64;
+    let even = 1.0 / case.residence.nodes as f64;
     let beyond = most - even;
     if beyond < LEAST_GAIN {
         return None;

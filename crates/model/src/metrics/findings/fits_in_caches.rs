@@ -7,7 +7,7 @@ use hither_profile::{Finding, FindingKind, FindingPicture, SuggestedFix, Traffic
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
     let report = &case.analysis.report;
-    let nothing = report.run.footprint == 0 || case.ground.nodes < 2;
+    let nothing = report.run.footprint == 0 || case.residence.nodes < 2;
     if nothing || !fits_in_caches(case) {
         return Vec::new();
     }

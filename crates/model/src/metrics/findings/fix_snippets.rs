@@ -88,7 +88,7 @@ pub fn hither_run_fix(case: &FindingContext, what: &str) -> SuggestedFix {
     let commands = &case.commands;
     let (profile, placement) = (&commands.profile, &commands.placement);
     let run = format!("hither run -p {placement} -- {}", commands.program);
-    let copy = if case.ground.from_placement {
+    let copy = if case.residence.from_placement {
         run
     } else {
         format!("hither map {profile} -o {placement}\n{run}")

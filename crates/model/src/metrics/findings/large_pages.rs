@@ -37,7 +37,7 @@ fn best_nodes(case: &FindingContext) -> Vec<usize> {
     let mut by_node = TrafficByNode::new(case);
     let mut sums: HashMap<PageId, Vec<f64>> = HashMap::new();
     for page in 0..table.len() {
-        let nodes = || vec![0.0; case.ground.nodes];
+        let nodes = || vec![0.0; case.residence.nodes];
         let sums = sums.entry(large(page)).or_insert_with(nodes);
         for (sum, traffic) in sums.iter_mut().zip(by_node.of_page(page)) {
             *sum += *traffic as f64;
@@ -74,7 +74,7 @@ fn assess(
     // Where a part for each node ends within a large page, half of it is lost. The larger
     // the data, the less that is, and it says nothing of how threads use it.
     let size = pages.len() as u64 * PAGE_SIZE;
-    let borders = case.ground.nodes as f64 * PageSize::M2.bytes() as f64 / 2.0 / size as f64;
+    let borders = case.residence.nodes as f64 * PageSize::M2.bytes() as f64 / 2.0 / size as f64;
     if lost - borders < LEAST_GAIN {
         return None;
     }

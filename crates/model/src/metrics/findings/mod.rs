@@ -30,7 +30,7 @@ pub struct FindingContext<'a> {
     /// Of pages of 4 KiB.
     pub analysis: &'a ProfileAnalysis,
     /// Where threads run and pages lie.
-    pub ground: &'a NodeResidence,
+    pub residence: &'a NodeResidence,
     /// E_app by size of page, from 4 KiB up: bytes and the best E_app.
     pub sizes: &'a [(u64, f64)],
     /// Command lines to copy.

@@ -26,15 +26,15 @@ const WORTH: f64 = 0.1;
 const NAMED: usize = 4;
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
-    if case.ground.nodes < 2 || fits_in_caches(case) {
+    if case.residence.nodes < 2 || fits_in_caches(case) {
         return Vec::new();
     }
-    let traffic = case.ground.traffic(&case.analysis.traffic);
+    let traffic = case.residence.traffic(&case.analysis.traffic);
     assess(case, &traffic).into_iter().collect()
 }
 
 fn assess(case: &FindingContext, traffic: &NodeTraffic) -> Option<Finding> {
-    let nodes = (0..case.ground.nodes as u32).map(NodeIx);
+    let nodes = (0..case.residence.nodes as u32).map(NodeIx);
     let mut served: Vec<(u64, NodeIx)> = nodes
         .map(|n| (traffic.served_by(n), n))
         .filter(|(served, n)| *served > 0 || traffic.made_by(*n) > 0)

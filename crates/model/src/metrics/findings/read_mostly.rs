@@ -23,7 +23,7 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
 }
 
 fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
-    let nodes = case.ground.nodes as u64;
+    let nodes = case.residence.nodes as u64;
     let size = pages.len() as u64 * PAGE_SIZE;
     // The caches of a node hold a copy of what is smaller, without anybody's doing.
     let cache = case.analysis.report.setup.cache_bytes / nodes;

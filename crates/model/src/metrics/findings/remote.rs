@@ -36,7 +36,7 @@ struct PageLocality {
 }
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
-    if case.ground.nodes < 2 || fits_in_caches(case) {
+    if case.residence.nodes < 2 || fits_in_caches(case) {
         return Vec::new();
     }
     let pages = page_localities(case);
@@ -53,15 +53,15 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
 
 /// By position in the table; nothing where the place is not known.
 fn page_localities(case: &FindingContext) -> Vec<PageLocality> {
-    let (table, ground) = (&case.analysis.traffic, case.ground);
-    let mut per_node = vec![0u64; ground.nodes];
+    let (table, residence) = (&case.analysis.traffic, case.residence);
+    let mut per_node = vec![0u64; residence.nodes];
     let page = |at: usize| {
-        let Some(home) = ground.node_of_page(table.id(at)) else {
+        let Some(home) = residence.node_of_page(table.id(at)) else {
             return PageLocality::default();
         };
         per_node.fill(0);
         for u in table.uses(at) {
-            let cell = &mut per_node[ground.node_of_use(u).at()];
+            let cell = &mut per_node[residence.node_of_use(u).at()];
             *cell = cell.saturating_add(u.accesses());
         }
         let counted = AccessLocality::of_page(&per_node, home);
@@ -85,7 +85,7 @@ fn finding(
     let wanted = (reachable - local) * all * MOST;
     let worst = structures.iter().max_by(|a, b| a.gain.total_cmp(&b.gain));
     let worst = worst.filter(|s| s.gain >= wanted).map(|s| s.of.object);
-    let whose = if case.ground.from_placement {
+    let whose = if case.residence.from_placement {
         "The placement"
     } else {
         "First touch"
@@ -131,9 +131,9 @@ fn finding(
 
 /// The pairs of nodes with most remote accesses.
 fn busiest_node_pairs(case: &FindingContext) -> Option<String> {
-    let traffic = case.ground.traffic(&case.analysis.traffic);
+    let traffic = case.residence.traffic(&case.analysis.traffic);
     let all = traffic.total_accesses() as f64;
-    let nodes = || (0..case.ground.nodes as u32).map(NodeIx);
+    let nodes = || (0..case.residence.nodes as u32).map(NodeIx);
     let pairs = nodes().flat_map(|from| nodes().map(move |to| (from, to)));
     let mut pairs: Vec<_> = pairs
         .filter(|(from, to)| from != to)
@@ -211,7 +211,7 @@ fn fixes(case: &FindingContext, local: f64, reachable: f64) -> Vec<SuggestedFix>
             commands.profile, commands.placement, commands.placement, commands.program
         ),
     }];
-    let dealt_out = 1.0 / case.ground.nodes as f64;
+    let dealt_out = 1.0 / case.residence.nodes as f64;
     // It must not cost more than it brings.
     if local < dealt_out + MIN_LOCAL_GAIN {
         fixes.push(SuggestedFix {

@@ -35,7 +35,7 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     if threads < 2 || few || filled_once(structure, pages.len()) {
         return None;
     }
-    let nodes = case.ground.nodes as f64;
+    let nodes = case.residence.nodes as f64;
     let alike = 1.0 / nodes + ALIKE * (1.0 - 1.0 / nodes);
     let least_users = users as f64 * OF_THEM;
     let mut by_node = TrafficByNode::new(case);

@@ -3,10 +3,10 @@
 mod assignment;
 mod communication;
 mod evidence;
-mod ground;
 mod page_use;
 mod phases;
 mod report;
+mod residence;
 
 use super::page_access::PageAccessTable;
 use super::page_id::PageSize;

@@ -214,10 +214,10 @@ fn a_prefetched_line_is_useful_once() {
         assert_eq!(faults(&h), [""; 0]);
     }
     // At line 1: 2 and 3; at 2, which was there: 4 and 5; at 3: 6 and 7.
-    let second = h.tally.levels[1];
+    let second = h.counts.levels[1];
     assert_eq!((second.prefetches, second.useful), (6, 2));
     assert_eq!(second.misses, [2, 0, 0, 0]);
-    assert_eq!(h.tally.nodes[0].local_reads, 8);
+    assert_eq!(h.counts.nodes[0].local_reads, 8);
 }
 
 /// A branch that evicted exclusive lines silently does not stop others from prefetching them.
@@ -238,11 +238,11 @@ fn lines_that_their_owner_lost_are_fetched_ahead() {
         for line in 0..others {
             access(&mut h, 0, 0x20000 + line * 192, false);
         }
-        let before = h.tally.levels[1].prefetches;
+        let before = h.counts.levels[1].prefetches;
         for line in [0, 1] {
             access(&mut h, 1, 0x10000 + line * 64, false);
         }
-        let ahead = h.tally.levels[1].prefetches - before;
+        let ahead = h.counts.levels[1].prefetches - before;
         assert_eq!(ahead, expected, "{others} lines after");
     }
 }

@@ -183,6 +183,6 @@ fn many_cores_keep_one_owner() {
                 assert_eq!(faults(&h), [""; 0], "step {step}");
             }
         }
-        assert!(h.tally.invalidations > 0);
+        assert!(h.counts.invalidations > 0);
     }
 }

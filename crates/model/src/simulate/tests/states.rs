@@ -24,7 +24,7 @@ fn outcome(machine: &SimulatedMachine, steps: &str) -> String {
     };
     let cores: String = (0..4).map(|c| state(0, c)).collect();
     let packages: String = (0..2).map(|c| state(1, c)).collect();
-    let t = &h.tally;
+    let t = &h.counts;
     let reads: u64 = t.nodes.iter().map(|n| n.local_reads + n.remote_reads).sum();
     let writes: u64 = t
         .nodes
@@ -157,7 +157,7 @@ fn ping_pong_pairs_transfer_as_arithmetic_says() {
             access(&mut h, a, 0x5000, true);
             access(&mut h, b, 0x5000, true);
         }
-        let t = &h.tally;
+        let t = &h.counts;
         assert_eq!(
             (t.transfers_inside, t.transfers_between),
             expected,
@@ -173,7 +173,7 @@ fn ping_pong_pairs_transfer_as_arithmetic_says() {
 fn kinds(steps: &str) -> [[u64; 4]; 2] {
     let mut h = CacheHierarchy::new(&two_by_two(CoherenceProtocol::Mesi), false);
     play_steps(&mut h, steps);
-    [h.tally.levels[0].misses, h.tally.levels[1].misses]
+    [h.counts.levels[0].misses, h.counts.levels[1].misses]
 }
 
 #[test]
@@ -209,15 +209,15 @@ fn misses_of_lines_fetched_ahead_are_told_apart() {
     let machine = machine(&levels, 2, 1, CoherenceProtocol::Mesi);
     let mut h = CacheHierarchy::new(&machine, false);
     let go = |h: &mut CacheHierarchy, core, page: u64, lines: u64, write| {
-        let before = h.tally.levels[0].misses;
+        let before = h.counts.levels[0].misses;
         for line in 0..lines {
             access(h, core, page * 4096 + line * 64, write);
         }
-        let now = h.tally.levels[0].misses;
+        let now = h.counts.levels[0].misses;
         [0, 1, 2, 3].map(|kind| now[kind] - before[kind])
     };
     assert_eq!(go(&mut h, 0, 16, 8, false), [8, 0, 0, 0]);
-    assert!(h.tally.levels[1].useful > 0);
+    assert!(h.counts.levels[1].useful > 0);
     assert_eq!(go(&mut h, 0, 17, 32, false), [32, 0, 0, 0]);
     assert_eq!(go(&mut h, 0, 16, 8, false), [0, 8, 0, 0]);
     assert_eq!(go(&mut h, 1, 16, 8, true), [8, 0, 0, 0]);
@@ -234,13 +234,13 @@ fn many_cores_miss_cold_once_each() {
     for core in (0..80).map(|n| n * 27 % 80) {
         access(&mut h, core, 0x5000, false);
     }
-    assert_eq!(h.tally.levels[0].misses, [80, 0, 0, 0]);
-    assert_eq!(h.tally.levels[1].misses, [10, 0, 0, 0]);
+    assert_eq!(h.counts.levels[0].misses, [80, 0, 0, 0]);
+    assert_eq!(h.counts.levels[1].misses, [10, 0, 0, 0]);
     // A write takes all but its own, and each misses that once.
     access(&mut h, 3, 0x5000, true);
     for core in 0..80 {
         access(&mut h, core, 0x5000, false);
     }
-    assert_eq!(h.tally.levels[0].misses, [80, 0, 79, 0]);
-    assert_eq!(h.tally.levels[1].misses, [10, 0, 9, 0]);
+    assert_eq!(h.counts.levels[0].misses, [80, 0, 79, 0]);
+    assert_eq!(h.counts.levels[1].misses, [10, 0, 9, 0]);
 }

@@ -3,16 +3,16 @@ use hither_profile::Nanos;
 
 const MS: Nanos = 1_000_000;
 
-/// What is wanted after each standing (natural, extra, target's ms, spent us), at 1 us a page.
+/// What is wanted after each input (natural, extra, target's ms, spent us), at 1 us a page.
 #[track_caller]
-fn check(limits: SamplingLimits, standings: &[(u64, u64, u64, u64)], expected: &[u32]) {
+fn check(limits: SamplingLimits, inputs: &[(u64, u64, u64, u64)], expected: &[u32]) {
     let mut controller = FaultRateController::new(limits);
     let mut at = 0;
-    let got: Vec<u32> = standings
+    let got: Vec<u32> = inputs
         .iter()
         .map(|&(natural, extra, target, spent)| {
             at += TICK;
-            let standing = ControllerInput {
+            let input = ControllerInput {
                 at,
                 threads: 4,
                 units: 4,
@@ -22,7 +22,7 @@ fn check(limits: SamplingLimits, standings: &[(u64, u64, u64, u64)], expected: &
                 target: target * MS,
                 spent: spent * 1000,
             };
-            controller.pages_to_take(standing, 1000)
+            controller.pages_to_take(input, 1000)
         })
         .collect();
     assert_eq!(got, expected);
@@ -94,17 +94,13 @@ fn a_long_rest_buys_no_burst() {
 fn many_threads_want_more_pages() {
     let check = |threads: usize, ticks: u64, expected: u32| {
         let mut controller = FaultRateController::new(SamplingLimits::default());
-        let standing = ControllerInput {
+        let input = ControllerInput {
             at: ticks * TICK,
             threads,
             target: 1000 * MS,
             ..ControllerInput::default()
         };
-        assert_eq!(
-            controller.pages_to_take(standing, 1000),
-            expected,
-            "{threads}"
-        );
+        assert_eq!(controller.pages_to_take(input, 1000), expected, "{threads}");
     };
     check(1, 1, 4);
     check(8, 1, 4);
@@ -144,7 +140,7 @@ fn a_thread_that_stands_still_stops_the_others_unless_there_are_more() {
 fn where_few_faults_tell_more_pages_are_taken() {
     let check = |extra: u64, events: u64, expected: u32| {
         let mut controller = FaultRateController::new(SamplingLimits::default());
-        let standing = ControllerInput {
+        let input = ControllerInput {
             at: TICK,
             threads: 8,
             extra,
@@ -152,11 +148,7 @@ fn where_few_faults_tell_more_pages_are_taken() {
             target: 1000 * MS,
             ..ControllerInput::default()
         };
-        assert_eq!(
-            controller.pages_to_take(standing, 1000),
-            expected,
-            "{extra}"
-        );
+        assert_eq!(controller.pages_to_take(input, 1000), expected, "{extra}");
     };
     check(255, 0, 4);
     check(300, 50, 12);
@@ -167,7 +159,7 @@ fn where_few_faults_tell_more_pages_are_taken() {
     let mut controller = FaultRateController::new(SamplingLimits::default());
     let mut last = 0;
     for step in 1..20 {
-        let standing = ControllerInput {
+        let input = ControllerInput {
             at: step * TICK,
             threads: 8,
             extra: 512 * step,
@@ -175,7 +167,7 @@ fn where_few_faults_tell_more_pages_are_taken() {
             target: 1000 * MS * step,
             ..ControllerInput::default()
         };
-        last = controller.pages_to_take(standing, 1000);
+        last = controller.pages_to_take(input, 1000);
         assert!(step > 10 || last == 32, "{step}: {last}");
     }
     assert_eq!(last, 4);
@@ -189,14 +181,14 @@ fn who_has_spent_too_much_waits_until_it_is_made_up_for() {
     };
     let mut controller = FaultRateController::new(limits);
     let mut check = |ms: u64, spent_us: u64, expected: Nanos| {
-        let standing = ControllerInput {
+        let input = ControllerInput {
             at: ms * MS,
             threads: 4,
             target: 2 * ms * MS,
             spent: spent_us * 1000,
             ..ControllerInput::default()
         };
-        controller.pages_to_take(standing, 1000);
+        controller.pages_to_take(input, 1000);
         let wait = controller.next_wait();
         assert!(wait.abs_diff(expected) < MS, "{wait}");
     };

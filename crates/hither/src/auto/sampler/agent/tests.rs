@@ -54,15 +54,15 @@ fn torment(program: &mut Child, sampler: &mut dyn FaultSampler, rate: u32) -> u6
     };
     while !has_ended() {
         assert!(began.elapsed() < Duration::from_secs(60), "it hangs");
-        let mut roster = ThreadTable::default();
-        roster.read_clock();
+        let mut table = ThreadTable::default();
+        table.read_clock();
         for tid in procfs::thread_ids(pid) {
-            roster.find_or_add(tid, pid, Cpu(0));
+            table.find_or_add(tid, pid, Cpu(0));
         }
         let view = SamplerContext {
             picks: &[],
             address_spaces: &memory,
-            threads: &roster,
+            threads: &table,
             extra: 0,
         };
         sampler.take_pages(rate, &view).expect("take");

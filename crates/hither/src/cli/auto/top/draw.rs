@@ -143,7 +143,7 @@ fn threads(frame: &mut Frame, area: Rect, state: &TopState, style: TerminalStyle
     let all = &state.line.threads;
     let room = usize::from(area.height.saturating_sub(2));
     let mut shown: Vec<&ThreadSnapshot> = all.iter().collect();
-    shown.sort_by_key(|t| (t.seat.is_none(), t.pid, t.tid));
+    shown.sort_by_key(|t| (t.assigned_cpu.is_none(), t.pid, t.tid));
     let left = shown.len().saturating_sub(room);
     let title = match left {
         0 => "threads".to_owned(),
@@ -151,9 +151,9 @@ fn threads(frame: &mut Frame, area: Rect, state: &TopState, style: TerminalStyle
     };
     let number = |n: Option<u32>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let rows = shown.into_iter().take(room).map(|t| {
-        let pinned = match (t.seat, t.chose_itself) {
+        let pinned = match (t.assigned_cpu, t.chose_itself) {
             (_, true) => "by itself".to_owned(),
-            (seat, _) => number(seat.map(|s| s.0)),
+            (cpu, _) => number(cpu.map(|s| s.0)),
         };
         Row::new([
             Cell::from(Text::raw(t.tid.to_string()).alignment(Alignment::Right)),

@@ -30,7 +30,7 @@ fn state(threads: usize) -> TopState {
                 name: format!("worker{n}"),
                 cpu: Some(Cpu(n as u32)),
                 node: Some(Node(n as u32 / 4)),
-                seat: (n % 2 == 0).then_some(Cpu(n as u32)),
+                assigned_cpu: (n % 2 == 0).then_some(Cpu(n as u32)),
                 chose_itself: n == 3,
             })
             .collect(),

@@ -150,10 +150,10 @@ fn what_a_program_starts_with() {
     };
     placed.region(app, &[(0, 2, 0), (2, 2, 1), (5, 2, 2)]);
     let mut r = placed.recogniser();
-    let seat = r.program_started(FIRST, &start());
+    let initial = r.program_started(FIRST, &start());
     // What the stack grows by comes to lie as its lowest page does.
     assert_eq!(
-        pages(&seat.binds),
+        pages(&initial.binds),
         [(402, 2, 1), (405, 2, 2), (990, 1, 2), (995, 5, 1)]
     );
     assert_eq!(

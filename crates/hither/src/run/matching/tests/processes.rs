@@ -26,7 +26,7 @@ fn follow(
             rank: *rank,
             ..image(path)
         };
-        let seat = match step {
+        let initial = match step {
             Start(path, rank) => r.program_started(FIRST, &ranked(path, rank)),
             Fork(parent, pid) => r.process_forked(*parent, *pid, false),
             Vfork(parent, pid) => r.process_forked(*parent, *pid, true),
@@ -36,7 +36,7 @@ fn follow(
                 Default::default()
             }
         };
-        assert_eq!(seat.thread, expected.map(ThreadIx), "step {at}");
+        assert_eq!(initial.thread, expected.map(ThreadIx), "step {at}");
     }
     r.notes()
 }

@@ -3,15 +3,15 @@ use hither_sys::Cpu;
 
 /// Which thread of the profile each is, and its unit.
 #[track_caller]
-fn seats(placed: TestPlacement, made: &[(Tid, Tid, Option<u32>)]) {
+fn check_threads(placed: TestPlacement, made: &[(Tid, Tid, Option<u32>)]) {
     let mut r = placed.recogniser();
     assert_eq!(
         r.program_started(FIRST, &image("/bin/app")).cpu,
         Some(Cpu(0))
     );
     for (creator, tid, expected) in made {
-        let seat = r.thread_created(*creator, *tid, 0);
-        let got = (seat.thread, seat.cpu);
+        let initial = r.thread_created(*creator, *tid, 0);
+        let got = (initial.thread, initial.cpu);
         assert_eq!(
             got,
             (expected.map(ThreadIx), expected.map(Cpu)),
@@ -31,7 +31,7 @@ fn family() -> TestPlacement {
 
 #[test]
 fn by_creator_and_order() {
-    seats(
+    check_threads(
         family(),
         &[
             (100, 101, Some(1)),
@@ -40,7 +40,7 @@ fn by_creator_and_order() {
         ],
     );
     // In another order, as a faster machine might have it.
-    seats(
+    check_threads(
         family(),
         &[
             (100, 101, Some(1)),
@@ -52,7 +52,7 @@ fn by_creator_and_order() {
 
 #[test]
 fn more_threads_than_in_the_profile() {
-    seats(
+    check_threads(
         family(),
         &[
             (100, 101, Some(1)),
@@ -81,9 +81,9 @@ fn more_generations_than_in_the_profile() {
     }
     let mut next = |gone: &[Tid], tid: Tid, expected: Option<u32>| {
         gone.iter().for_each(|tid| r.thread_ended(*tid));
-        let seat = r.thread_created(100, tid, 0);
-        assert_eq!(seat.thread, expected.map(ThreadIx), "thread {tid}");
-        assert_eq!(seat.cpu, expected.map(Cpu), "thread {tid}");
+        let initial = r.thread_created(100, tid, 0);
+        assert_eq!(initial.thread, expected.map(ThreadIx), "thread {tid}");
+        assert_eq!(initial.cpu, expected.map(Cpu), "thread {tid}");
     };
     next(&[], 105, None);
     next(&[101, 102, 103, 104], 106, Some(1));
@@ -95,7 +95,7 @@ fn more_generations_than_in_the_profile() {
 #[test]
 fn made_by_somebody_else() {
     // In the profile thread 3 makes none, so what it makes is known by its number.
-    seats(
+    check_threads(
         family(),
         &[
             (100, 101, Some(1)),

@@ -70,20 +70,20 @@ fn shares(tree: &TopologyTree, units: &[u32]) -> (Vec<u32>, Vec<u32>) {
     on
 }
 
-/// The least objective of all ways to seat the threads from `units.len()` on: each on a core of its own
-/// where there are enough, else each in one of the seats that are left.
-fn all_seatings(problem: &ThreadProblem, seats: &mut [u32], units: &mut Vec<u32>) -> u128 {
+/// The least objective of all ways to place the threads from `units.len()` on: each on a core of its own
+/// where there are enough, else each in one of the slots that are left.
+fn all_assignments(problem: &ThreadProblem, slots: &mut [u32], units: &mut Vec<u32>) -> u128 {
     if units.len() == problem.comm.threads() {
         return problem.objective(units);
     }
     let mut least = u128::MAX;
-    for unit in 0..seats.len() {
-        if seats[unit] > 0 {
-            seats[unit] -= 1;
+    for unit in 0..slots.len() {
+        if slots[unit] > 0 {
+            slots[unit] -= 1;
             units.push(unit as u32);
-            least = least.min(all_seatings(problem, seats, units));
+            least = least.min(all_assignments(problem, slots, units));
             units.pop();
-            seats[unit] += 1;
+            slots[unit] += 1;
         }
     }
     least
@@ -94,7 +94,7 @@ proptest! {
 
     /// Irregular machines, with fewer threads than cores, than units, and more.
     #[test]
-    fn no_seating_by_the_rules_is_better(
+    fn no_assignment_by_the_rules_is_better(
         threads in 1..7usize,
         pairs in proptest::collection::vec((0..6u32, 0..6u32, 1..100u64), 0..14),
         without in proptest::collection::btree_set(0..8u32, 0..6),
@@ -111,19 +111,19 @@ proptest! {
         };
         let units = ExactPolicy.place(&problem).unwrap();
         let (cores, on) = shares(&tree, &units);
-        let mut seats = on.clone();
+        let mut slots = on.clone();
         if threads <= cores.len() {
             prop_assert!(cores.iter().all(|n| *n <= 1), "{cores:?}");
             // Any core will do, and which of its units makes no difference.
             let first = |at: usize| at == 0 || tree.units[at - 1].core != tree.units[at].core;
-            seats = (0..count).map(|at| u32::from(first(at))).collect();
+            slots = (0..count).map(|at| u32::from(first(at))).collect();
         } else {
             let (least, most) = (on.iter().min().unwrap(), on.iter().max().unwrap());
             prop_assert!(most - least <= 1, "{on:?}");
             prop_assert!(cores.iter().all(|n| *n > 0), "{cores:?}");
         }
         let found = problem.objective(&units);
-        prop_assert_eq!(found, all_seatings(&problem, &mut seats, &mut Vec::new()));
+        prop_assert_eq!(found, all_assignments(&problem, &mut slots, &mut Vec::new()));
     }
 }
 

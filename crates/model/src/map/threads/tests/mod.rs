@@ -4,7 +4,7 @@ mod amounts;
 mod fixed;
 mod greedy;
 mod pairs;
-mod seats;
+mod slots;
 
 use super::{ThreadPolicy, THREAD_POLICIES};
 use crate::map::{CommGraph, PuAssignment, PuDistances, ThreadProblem};

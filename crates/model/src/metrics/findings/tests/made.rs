@@ -178,7 +178,7 @@ impl Made {
     /// What a finder finds.
     pub fn find(&self, finder: fn(&FindingContext) -> Vec<Finding>) -> Vec<Finding> {
         let analysis = self.analysis();
-        let ground = match &self.placement {
+        let residence = match &self.placement {
             Some(placement) => NodeResidence::from_placement(&analysis, &self.profile, placement),
             None => NodeResidence::from_first_touch(&analysis),
         };
@@ -186,7 +186,7 @@ impl Made {
         let found = finder(&FindingContext {
             profile: &self.profile,
             analysis: &analysis,
-            ground: &ground,
+            residence: &residence,
             sizes: &[
                 (PAGE_SIZE, best),
                 (PageSize::M2.bytes(), self.large(&analysis)),

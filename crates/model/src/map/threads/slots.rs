@@ -6,7 +6,7 @@ use crate::topology::TopologyTree;
 
 /// Where the threads of the last, incomplete round go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SeatDistribution {
+pub enum SlotDistribution {
     /// To every vertex its share by units, as EagerMap does: caches and memory are used
     /// evenly.
     Even,
@@ -18,10 +18,10 @@ pub enum SeatDistribution {
 ///
 /// # Errors
 /// When the threads do not fit.
-pub fn seats(problem: &ThreadProblem, fill: SeatDistribution) -> Result<Vec<u32>, String> {
+pub fn slots(problem: &ThreadProblem, fill: SlotDistribution) -> Result<Vec<u32>, String> {
     let threads = check_fit(problem)?;
-    if fill == SeatDistribution::Even || !problem.siblings {
-        return Ok(seats_for(threads, problem.tree, fill));
+    if fill == SlotDistribution::Even || !problem.siblings {
+        return Ok(slots_for(threads, problem.tree, fill));
     }
     let (threads, units) = (threads as u32, problem.tree.units.len() as u32);
     // More than must share a unit where that is asked for; else none idles while another has two.
@@ -31,9 +31,9 @@ pub fn seats(problem: &ThreadProblem, fill: SeatDistribution) -> Result<Vec<u32>
     };
     let mut rest = threads - each * units;
     let take = |_| {
-        let seats = rest.min(more);
-        rest -= seats;
-        each + seats
+        let slots = rest.min(more);
+        rest -= slots;
+        each + slots
     };
     Ok((0..units).map(take).collect())
 }
@@ -47,10 +47,10 @@ pub fn max_threads_per_unit(problem: &ThreadProblem) -> u32 {
     problem.capacity.min(threads.div_ceil(units) as u32)
 }
 
-/// As [`seats`], for this many threads, where sharing is not asked for.
-pub fn seats_for(threads: usize, tree: &TopologyTree, fill: SeatDistribution) -> Vec<u32> {
+/// As [`slots`], for this many threads, where sharing is not asked for.
+pub fn slots_for(threads: usize, tree: &TopologyTree, fill: SlotDistribution) -> Vec<u32> {
     let units = tree.units.len();
-    let mut seats = vec![(threads / units) as u32; units];
+    let mut slots = vec![(threads / units) as u32; units];
     let mut rest = (threads % units) as u32;
     let rank = smt_ranks(tree);
     for round in 0.. {
@@ -59,17 +59,17 @@ pub fn seats_for(threads: usize, tree: &TopologyTree, fill: SeatDistribution) ->
         }
         let of_round = |at: &u32| rank[*at as usize] == round;
         let here = (0..units as u32).filter(of_round);
-        if fill == SeatDistribution::Packed || rest >= here.clone().count() as u32 {
+        if fill == SlotDistribution::Packed || rest >= here.clone().count() as u32 {
             for at in here.take(rest as usize) {
-                seats[at as usize] += 1;
+                slots[at as usize] += 1;
                 rest -= 1;
             }
         } else {
-            distribute_seats(tree, 0, rest, &of_round, &mut seats);
+            distribute_slots(tree, 0, rest, &of_round, &mut slots);
             rest = 0;
         }
     }
-    seats
+    slots
 }
 
 /// The number of threads, if they fit.
@@ -98,16 +98,16 @@ pub fn smt_ranks(tree: &TopologyTree) -> Vec<u32> {
 
 /// Gives `threads`, fewer than there are units of the round below `vertex`, to its children
 /// in proportion to those; what is left goes to the largest remainders, the first of equals.
-fn distribute_seats(
+fn distribute_slots(
     tree: &TopologyTree,
     vertex: u32,
     threads: u32,
     of_round: &impl Fn(&u32) -> bool,
-    seats: &mut [u32],
+    slots: &mut [u32],
 ) {
     let vertex = &tree.vertices[vertex as usize];
     if vertex.children.is_empty() {
-        seats[vertex.units.start as usize] += threads;
+        slots[vertex.units.start as usize] += threads;
         return;
     }
     let room = |v: u32| {
@@ -132,7 +132,7 @@ fn distribute_seats(
     for (&(_, v), n) in by_remainder.iter().zip(0..) {
         let its = exact(v) / total + u64::from(n < left);
         if its > 0 {
-            distribute_seats(tree, v, its as u32, of_round, seats);
+            distribute_slots(tree, v, its as u32, of_round, slots);
         }
     }
 }

@@ -89,16 +89,16 @@ fn placement(regions: &[RegionIdentity], phases: Vec<PlacedPhase>) -> Placement 
 /// Threads are on these nodes, and the pages of regions 0 and 1 on those.
 #[track_caller]
 fn check(profile: &Profile, placement: &Placement, threads: [u32; 2], pages: [[u32; 4]; 2]) {
-    let ground = NodeResidence::from_placement(&analysis(profile), profile, placement);
-    assert_eq!(ground.threads, threads.map(NodeIx));
+    let residence = NodeResidence::from_placement(&analysis(profile), profile, placement);
+    assert_eq!(residence.threads, threads.map(NodeIx));
     for (region, wanted) in pages.iter().enumerate() {
         let page = |number| PageId::of_region(RegionIx(region as u32), number);
         let nodes: Vec<_> = (0..4)
-            .map(|n| ground.node_of_page(page(n)).map(|n| n.0))
+            .map(|n| residence.node_of_page(page(n)).map(|n| n.0))
             .collect();
         assert_eq!(nodes, wanted.map(Some), "region {region}");
     }
-    assert!(ground.from_placement);
+    assert!(residence.from_placement);
 }
 
 /// What a thread reads again and again in its own cache is not fetched again.
@@ -107,8 +107,8 @@ fn remote_is_what_is_fetched_where_that_was_counted() {
     let mut profile = profile();
     let shares = |profile: &Profile| {
         let analysis = analysis(profile);
-        let ground = NodeResidence::from_first_touch(&analysis);
-        let figures = remote_figures(&analysis, &ground);
+        let residence = NodeResidence::from_first_touch(&analysis);
+        let figures = remote_figures(&analysis, &residence);
         let shares = figures.into_iter().map(|f| (f.name, f.value));
         shares.collect::<Vec<_>>()
     };
@@ -131,17 +131,17 @@ fn remote_is_what_is_fetched_where_that_was_counted() {
 fn first_touch_follows_the_thread() {
     let profile = profile();
     let analysis = analysis(&profile);
-    let ground = NodeResidence::from_first_touch(&analysis);
-    assert!(!ground.from_placement);
-    let node = ground.threads[0];
-    assert_ne!(node, ground.threads[1]);
+    let residence = NodeResidence::from_first_touch(&analysis);
+    assert!(!residence.from_placement);
+    let node = residence.threads[0];
+    assert_ne!(node, residence.threads[1]);
     for page in 0..analysis.table.len() {
-        assert_eq!(ground.node_of_page(analysis.table.id(page)), Some(node));
+        assert_eq!(residence.node_of_page(analysis.table.id(page)), Some(node));
     }
     // Thread 0 makes 20 accesses, thread 1 60, all to node 0.
-    assert_eq!(ground.remote_share(&analysis.table), Some(0.75));
+    assert_eq!(residence.remote_share(&analysis.table), Some(0.75));
     let none = PageId::of_region(RegionIx(9), 0);
-    assert_eq!(ground.node_of_page(none), None);
+    assert_eq!(residence.node_of_page(none), None);
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn pages_left_alone_follow_the_thread_that_touches_them_first() {
     let placement = placement(&regions, phases);
     check(&profile, &placement, [1, 0], [[1, 1, 1, 1], [1, 0, 0, 1]]);
     let analysis = analysis(&profile);
-    let ground = NodeResidence::from_placement(&analysis, &profile, &placement);
-    let traffic = ground.traffic(&analysis.table);
+    let residence = NodeResidence::from_placement(&analysis, &profile, &placement);
+    let traffic = residence.traffic(&analysis.table);
     // Region 0: 10 by thread 0 at home, 30 by thread 1 to node 1; region 1: 10 at home, 20 by
     // thread 1 at home on node 0, 10 to node 1.
     let between = |from, to| traffic.between(NodeIx(from), NodeIx(to));
@@ -168,7 +168,7 @@ fn pages_left_alone_follow_the_thread_that_touches_them_first() {
         [60, 20]
     );
     assert_eq!(traffic.total_accesses(), 80);
-    assert_eq!(ground.remote_share(&analysis.table), Some(0.5));
+    assert_eq!(residence.remote_share(&analysis.table), Some(0.5));
 }
 
 #[test]
@@ -234,10 +234,10 @@ fn damaged_runs_and_threads_do_no_harm() {
         [[0, 0, 0, 1], [0, 0, 0, 0]],
     );
     let empty = Placement::default();
-    let ground = NodeResidence::from_placement(&analysis(&profile()), &profile(), &empty);
-    assert_eq!(ground.nodes, 2);
+    let residence = NodeResidence::from_placement(&analysis(&profile()), &profile(), &empty);
+    assert_eq!(residence.nodes, 2);
     let nothing = Profile::default();
-    let ground = NodeResidence::from_first_touch(&analysis(&nothing));
-    assert_eq!(ground.remote_share(&analysis(&nothing).table), None);
+    let residence = NodeResidence::from_first_touch(&analysis(&nothing));
+    assert_eq!(residence.remote_share(&analysis(&nothing).table), None);
     assert_eq!(NodeTraffic::default().total_accesses(), 0);
 }
