@@ -4,7 +4,7 @@ use anyhow::{bail, Context, Result};
 use hither_profile::{PlacementComparison, PredictedPlacement, RatioEstimate};
 
 use super::map::input::Source;
-use super::map::options::MapOptions;
+use super::map::options::{MapOptions, SPREAD};
 use super::policy_pair::{self, PolicyPair, ThreadPolicyArg, JOINT_DATA, USUAL};
 use super::study::forecast;
 use super::study::options::{ShortStudy, SimOptions};
@@ -55,7 +55,6 @@ const ROUNDS: [StudyRound; 3] = [
 
 /// What a short study compares with the system.
 const SHORT: [&str; 3] = ["locality", SPREAD, "scatter"];
-const SPREAD: &str = "locality-spread";
 
 /// What to map with.
 pub struct BestPolicies {

@@ -15,7 +15,7 @@ use super::best::{best_in_short, WORTH_BINDING};
 use super::map::assigned_units;
 use super::map::input::MapInput;
 use super::map::machine::MapTarget;
-use super::map::options::MapOptions;
+use super::map::options::{MapOptions, SPREAD};
 use super::policy_pair;
 use super::study::progress::Progress;
 use super::study::run_recording::RunRecording;
@@ -113,7 +113,6 @@ impl ProfileVerdict {
         input: &MapInput,
         target: &MapTarget,
     ) -> Result<(&'static str, String)> {
-        const SPREAD: &str = "locality-spread";
         if !self.verdict.thread_mapping {
             return Ok((
                 SPREAD,

@@ -6,7 +6,7 @@ use hither_model::map::{data, threads};
 use hither_model::metrics::phase_detection::DIFF_MIN;
 use hither_profile::Placement;
 
-use super::map::options::{MapOptions, PhaseOptions, FIRST_TOUCH};
+use super::map::options::{MapOptions, PhaseOptions, FIRST_TOUCH, STAND_IN};
 
 /// What places threads, and pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,9 +89,6 @@ pub const USUAL: [ThreadPolicyArg; 8] = [
     ThreadPolicyArg::Policy("distance"),
     ThreadPolicyArg::Joint,
 ];
-
-/// Places threads that are left to the system, where a program must make do with one that does.
-const STAND_IN: &str = "scatter";
 
 impl ThreadPolicyArg {
     pub const RANDOM: ThreadPolicyArg = ThreadPolicyArg::Policy("random");

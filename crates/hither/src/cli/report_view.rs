@@ -4,12 +4,12 @@ use crate::cli::render_report::{counted, fetched, seen};
 use crate::cli::style::{bytes, count, strip_control_characters};
 use crate::report::build::safe_text::plain_text;
 use crate::report::build::source_quotes::SourceQuotes;
+use crate::report::build::structures::{declaration_site, object_blocks};
 use crate::report::page::{
     DeclarationSite, FirstTouchRow, ProfileComparison, ReportRun, ReportVerdict, SourceQuote,
     UnseenData,
 };
 use hither_model::metrics::structures::StructureMetrics;
-use hither_model::units::heap_blocks;
 use hither_profile::{Finding, ObjectKind, PlacementComparison, Profile, RunFigure};
 use serde::Serialize;
 
@@ -96,23 +96,13 @@ fn structure(
     metrics: Option<&StructureMetrics>,
 ) -> Option<FindingStructure> {
     let object = profile.objects.get(finding.object?.at())?;
-    let site = DeclarationSite {
-        file: plain_text(&object.file),
-        line: object.line,
-        function: plain_text(&object.function),
-    };
     Some(FindingStructure {
         name: plain_text(&object.name),
         type_name: plain_text(&object.type_name),
         kind: object.kind,
         size: object.size,
-        blocks: heap_blocks(
-            object.count,
-            object.size,
-            object.allocated,
-            (object.smallest, object.largest),
-        ),
-        site: (!object.file.is_empty()).then_some(site),
+        blocks: object_blocks(object),
+        site: declaration_site(object),
         share: metrics.map(|s| s.share),
         fetch_share: metrics.and_then(|s| s.fetch_share),
         first_touch: metrics.and_then(figures::first_touch_line),

@@ -1,6 +1,6 @@
 //! What the metrics say, as the page has it.
 use crate::report::build::communication::CommunicationInput;
-use crate::report::build::safe_text::plain_text;
+use crate::report::build::safe_text::{plain_site, plain_text};
 use crate::report::build::structures::ObjectAssessment;
 use crate::report::page;
 use hither_model::metrics::communication::CommunicationMetrics;
@@ -99,11 +99,7 @@ pub fn object_assessments(report: &MetricsReport) -> HashMap<ObjectIx, ObjectAss
 pub fn first_touch_line(structure: &StructureMetrics) -> Option<page::FirstTouchRow> {
     let line = structure.first_touch_line.as_ref()?;
     Some(page::FirstTouchRow {
-        site: page::DeclarationSite {
-            file: plain_text(&line.file),
-            line: line.line,
-            function: plain_text(&line.function),
-        },
+        site: plain_site(&line.file, line.line, &line.function),
         pages: line.pages,
         thread: line.thread.0,
         path: line.path.iter().map(|call| plain_text(call)).collect(),

@@ -11,7 +11,8 @@ mod verdict;
 use super::policy_pair::PolicyPair;
 use crate::report::build::compare::{ComparedStructure, ComparisonSide};
 use crate::report::build::safe_text::plain_text;
-use crate::report::page::{DeclarationSite, PageSizeFigures, ReportVerdict, StructureFigures};
+use crate::report::build::structures::declaration_site;
+use crate::report::page::{PageSizeFigures, ReportVerdict, StructureFigures};
 use anyhow::{bail, Result};
 use hither_model::metrics::findings::SuggestedCommands;
 use hither_model::metrics::page_access::PageAccessTable;
@@ -209,11 +210,7 @@ fn side(profile: &Profile, file: &Path, assessment: &Assessment) -> ComparisonSi
         type_name: plain_text(&s.type_name),
         kind: s.kind,
         process: profile.objects[s.object.at()].process.0,
-        site: (!s.file.is_empty()).then(|| DeclarationSite {
-            file: plain_text(&s.file),
-            line: s.line,
-            function: plain_text(&s.function),
-        }),
+        site: declaration_site(&profile.objects[s.object.at()]),
         figures: StructureFigures {
             object: s.object.0,
             size: s.size,

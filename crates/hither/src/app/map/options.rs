@@ -107,6 +107,13 @@ impl CostKind {
 /// A data policy and what it was called.
 type NamedPolicy = (String, Box<dyn DataPolicy>);
 
+/// Places threads that nothing else places: where a placement is compared with none, and where a program
+/// must make do with one of threads that are left to the system.
+pub const STAND_IN: &str = "scatter";
+
+/// Spreads threads over nodes and caches, those that share near one another.
+pub const SPREAD: &str = "locality-spread";
+
 /// Pages are left to the system.
 pub const FIRST_TOUCH: &str = "first-touch";
 

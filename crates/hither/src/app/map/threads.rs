@@ -1,7 +1,7 @@
 //! Threads to units: for the whole run, or for each phase that is worth it.
 use super::input::MapInput;
 use super::machine::MapTarget;
-use super::options::{MapOptions, PhaseOptions};
+use super::options::{MapOptions, PhaseOptions, STAND_IN};
 use anyhow::{anyhow, bail, Result};
 use hither_model::map::phase_plan::{
     self, plan_threads_by_period, plan_threads_by_rule, plan_threads_together, PhaseRule,
@@ -10,9 +10,6 @@ use hither_model::map::phase_plan::{
 use hither_model::map::{threads, CommGraph, PuAssignment, ThreadProblem};
 use hither_profile::{CommMatrix, Placement, Profile, SliceIx};
 use std::collections::BTreeMap;
-
-/// What a placement is compared with where there is no older one.
-const UNPLACED: &str = "scatter";
 
 /// Places the threads of an input on a machine.
 pub struct ThreadPlacer<'a> {
@@ -81,7 +78,7 @@ impl<'a> ThreadPlacer<'a> {
         match old {
             Some(old) => current_assignment(old, self.input, self.target),
             None => self
-                .place(UNPLACED, &self.input.comm, None)
+                .place(STAND_IN, &self.input.comm, None)
                 .map_err(|e| anyhow!(e)),
         }
     }

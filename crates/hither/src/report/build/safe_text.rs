@@ -1,6 +1,7 @@
 //! Texts of the traced program are not ours: symbols can be as long as they like and hold
 //! any character. On the page they must neither move others nor pretend to be them.
 
+use crate::report::page::DeclarationSite;
 use hither_profile::is_hidden_char;
 
 /// Characters of a name that are kept.
@@ -19,6 +20,16 @@ pub fn plain_text(text: &str) -> String {
     let start = text.chars().take(half).map(visible_char);
     let end = text.chars().skip(length - half).map(visible_char);
     start.chain([ELLIPSIS]).chain(end).collect()
+}
+
+/// A place in the source.
+#[must_use]
+pub fn plain_site(file: &str, line: u32, function: &str) -> DeclarationSite {
+    DeclarationSite {
+        file: plain_text(file),
+        line,
+        function: plain_text(function),
+    }
 }
 
 /// The same for what is copied: nothing is left out, lines stay.

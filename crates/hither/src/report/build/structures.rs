@@ -1,7 +1,7 @@
 //! The data structures panel: sizes, accesses, and for each structure its pages with
 //! the thread of first touch and the accesses by thread (TABARNAC 3.2, figures 2 and 3).
 use super::page_usage::{PageKey, PageUsage};
-use super::safe_text::plain_text;
+use super::safe_text::{plain_site, plain_text};
 use crate::report::page::{
     DeclarationSite, FirstTouchRow, SourceLineRow, StructurePageMap, StructureRow, StructuresPanel,
     UnlistedStructures,
@@ -86,12 +86,25 @@ fn object_accesses(object: &Object) -> u64 {
     object.reads.saturating_add(object.writes)
 }
 
+/// Where it is declared or allocated, if that is known.
+#[must_use]
+pub fn declaration_site(object: &Object) -> Option<DeclarationSite> {
+    let site = plain_site(&object.file, object.line, &object.function);
+    (!object.file.is_empty()).then_some(site)
+}
+
+/// Its size, and in what blocks.
+#[must_use]
+pub fn object_blocks(object: &Object) -> String {
+    heap_blocks(
+        object.count,
+        object.size,
+        object.allocated,
+        (object.smallest, object.largest),
+    )
+}
+
 fn structure_row(at: ObjectIx, object: &Object) -> StructureRow {
-    let site = DeclarationSite {
-        file: plain_text(&object.file),
-        line: object.line,
-        function: plain_text(&object.function),
-    };
     StructureRow {
         object: at.0,
         name: plain_text(&object.name),
@@ -99,13 +112,8 @@ fn structure_row(at: ObjectIx, object: &Object) -> StructureRow {
         kind: object.kind,
         process: object.process.0,
         size: object.size,
-        blocks: heap_blocks(
-            object.count,
-            object.size,
-            object.allocated,
-            (object.smallest, object.largest),
-        ),
-        site: (!object.file.is_empty()).then_some(site),
+        blocks: object_blocks(object),
+        site: declaration_site(object),
         reads: object.reads,
         writes: object.writes,
         share: 0.0,
@@ -126,11 +134,7 @@ fn hottest_lines(profile: &Profile) -> HashMap<ObjectIx, Vec<SourceLineRow>> {
     for s in &profile.sites {
         let Some(object) = s.object else { continue };
         lines.entry(object).or_default().push(SourceLineRow {
-            site: DeclarationSite {
-                file: plain_text(&s.file),
-                line: s.line,
-                function: plain_text(&s.function_and_callee()),
-            },
+            site: plain_site(&s.file, s.line, &s.function_and_callee()),
             reads: s.reads,
             writes: s.writes,
             fetches: s.fetches,
