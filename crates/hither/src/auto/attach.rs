@@ -14,7 +14,7 @@ const ROUNDS: usize = 100;
 
 /// Processes that were joined.
 pub struct AttachedProcesses {
-    pub observer: Box<dyn FaultObserver>,
+    pub observer: FaultObserver,
     pub processes: Vec<Pid>,
     /// Descendants that belong to another user.
     pub refused: Vec<Pid>,

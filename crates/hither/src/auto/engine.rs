@@ -34,7 +34,7 @@ const LOOK_COST: RangeInclusive<Nanos> = 300..=5000;
 
 pub struct OnlineEngine {
     pub mechanism: DetectionMechanism,
-    pub observer: Box<dyn FaultObserver>,
+    pub observer: FaultObserver,
     pub samplers: Vec<Box<dyn FaultSampler>>,
     pub detector: Box<dyn SharingDetector>,
     pub mapper: Box<dyn OnlineMapper>,

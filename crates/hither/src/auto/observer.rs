@@ -8,55 +8,49 @@ use super::unobservable;
 use hither_sys::{Pid, Tid};
 
 /// Tells of page faults, and of beginnings and ends of threads and processes.
-pub trait FaultObserver {
+pub enum FaultObserver {
+    Perf(PerfFaultMonitor),
+    Bpf(BpfFaultMonitor),
+}
+
+impl FaultObserver {
     /// Observes one more thread, its process where that is simpler, and what it starts.
     ///
     /// # Errors
     /// ESRCH when it is gone, EACCES or EPERM when it is not ours to observe.
-    fn add(&mut self, pid: Pid, tid: Tid, cpus: &[u32]) -> io::Result<()>;
+    pub fn add(&mut self, pid: Pid, tid: Tid, cpus: &[u32]) -> io::Result<()> {
+        match self {
+            FaultObserver::Perf(monitor) => monitor.add_thread(tid, cpus),
+            FaultObserver::Bpf(monitor) => monitor.follow(pid),
+        }
+    }
+
     /// What happened since the last call, in order of time (nanoseconds, by CLOCK_MONOTONIC).
-    fn take_records(&mut self) -> &[(u64, KernelEvent)];
+    pub fn take_records(&mut self) -> &[(u64, KernelEvent)] {
+        match self {
+            FaultObserver::Perf(monitor) => monitor.drain(),
+            FaultObserver::Bpf(monitor) => monitor.drain(),
+        }
+    }
+
     /// Records that found no room so far.
-    fn lost_records(&self) -> u64;
+    pub fn lost_records(&self) -> u64 {
+        match self {
+            FaultObserver::Perf(monitor) => monitor.lost(),
+            FaultObserver::Bpf(monitor) => monitor.lost(),
+        }
+    }
+
     /// A remark for the user.
-    fn note(&self) -> Option<&'static str>;
-}
-
-impl FaultObserver for PerfFaultMonitor {
-    fn add(&mut self, _: Pid, tid: Tid, cpus: &[u32]) -> io::Result<()> {
-        PerfFaultMonitor::add_thread(self, tid, cpus)
-    }
-
-    fn take_records(&mut self) -> &[(u64, KernelEvent)] {
-        PerfFaultMonitor::drain(self)
-    }
-
-    fn lost_records(&self) -> u64 {
-        PerfFaultMonitor::lost(self)
-    }
-
-    fn note(&self) -> Option<&'static str> {
-        self.user_only.then_some(
-            "faults inside system calls were not seen (perf_event_paranoid is 2 or more)",
-        )
-    }
-}
-
-impl FaultObserver for BpfFaultMonitor {
-    fn add(&mut self, pid: Pid, _: Tid, _: &[u32]) -> io::Result<()> {
-        self.follow(pid)
-    }
-
-    fn take_records(&mut self) -> &[(u64, KernelEvent)] {
-        BpfFaultMonitor::drain(self)
-    }
-
-    fn lost_records(&self) -> u64 {
-        BpfFaultMonitor::lost(self)
-    }
-
-    fn note(&self) -> Option<&'static str> {
-        Some("page faults were observed by BPF, for perf events are forbidden here")
+    pub fn note(&self) -> Option<&'static str> {
+        match self {
+            FaultObserver::Perf(monitor) => monitor.user_only.then_some(
+                "faults inside system calls were not seen (perf_event_paranoid is 2 or more)",
+            ),
+            FaultObserver::Bpf(_) => {
+                Some("page faults were observed by BPF, for perf events are forbidden here")
+            }
+        }
     }
 }
 
@@ -74,7 +68,7 @@ impl ObserverBackend {
             return Ok(ObserverBackend::Perf);
         };
         match BpfFaultMonitor::new() {
-            Ok(tracer) => Ok(ObserverBackend::Bpf(tracer)),
+            Ok(monitor) => Ok(ObserverBackend::Bpf(monitor)),
             Err(_) => Err(anyhow::anyhow!(unobservable::explain_observe_error(&error))),
         }
     }
@@ -83,31 +77,29 @@ impl ObserverBackend {
     ///
     /// # Errors
     /// As perf_event_open(2) or bpf(2).
-    pub fn of_children(self, cpus: &[u32]) -> io::Result<Box<dyn FaultObserver>> {
-        Ok(match self {
-            ObserverBackend::Perf => Box::new(PerfFaultMonitor::of_children(cpus)?),
-            ObserverBackend::Bpf(tracer) => {
-                tracer.follow(std::process::id().cast_signed())?;
-                Box::new(tracer)
-            }
-        })
+    pub fn of_children(self, cpus: &[u32]) -> io::Result<FaultObserver> {
+        let perf = || PerfFaultMonitor::of_children(cpus);
+        self.observe(std::process::id().cast_signed(), perf)
     }
 
     /// Observes threads of a process, and what they start.
     ///
     /// # Errors
     /// As [`FaultObserver::add`].
-    pub fn of_threads(
+    pub fn of_threads(self, pid: Pid, tids: &[Tid], cpus: &[u32]) -> io::Result<FaultObserver> {
+        self.observe(pid, || PerfFaultMonitor::of_threads(tids, cpus))
+    }
+
+    fn observe(
         self,
         pid: Pid,
-        tids: &[Tid],
-        cpus: &[u32],
-    ) -> io::Result<Box<dyn FaultObserver>> {
+        perf: impl FnOnce() -> io::Result<PerfFaultMonitor>,
+    ) -> io::Result<FaultObserver> {
         Ok(match self {
-            ObserverBackend::Perf => Box::new(PerfFaultMonitor::of_threads(tids, cpus)?),
-            ObserverBackend::Bpf(tracer) => {
-                tracer.follow(pid)?;
-                Box::new(tracer)
+            ObserverBackend::Perf => FaultObserver::Perf(perf()?),
+            ObserverBackend::Bpf(monitor) => {
+                monitor.follow(pid)?;
+                FaultObserver::Bpf(monitor)
             }
         })
     }

@@ -134,7 +134,7 @@ pub fn attach(request: AutoRequest, pid: Pid) -> Result<(AutoOutcome, Profile)> 
 
 fn build_engine(
     request: AutoRequest,
-    observe: impl FnOnce(ObserverBackend) -> std::io::Result<Box<dyn FaultObserver>>,
+    observe: impl FnOnce(ObserverBackend) -> std::io::Result<FaultObserver>,
 ) -> Result<OnlineEngine> {
     // Before anything is changed for it.
     let means = ObserverBackend::detect()?;

@@ -40,7 +40,7 @@ pub fn list(style: TerminalStyle) -> String {
     );
     section(
         "Pages (--data)",
-        data::DATA_POLICIES
+        data::data_policies()
             .iter()
             .map(|p| (p.name(), p.about()))
             .collect(),

@@ -1,4 +1,4 @@
-//! Data policies: one file each, one line in [`DATA_POLICIES`].
+//! Data policies: one file each, one line in [`data_policies`].
 //!
 //! A thread's accesses come from the node of its unit, so threads are mapped before pages.
 mod balanced;
@@ -74,41 +74,21 @@ pub trait DataPolicy: Sync {
     }
 }
 
-impl DataPolicy for &dyn DataPolicy {
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-
-    fn about(&self) -> &'static str {
-        (**self).about()
-    }
-
-    fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        (**self).place(problem)
-    }
-
-    fn follow(
-        &self,
-        history: &PageHistory,
-        rule: PhaseRule,
-        limits: &MigrationLimits,
-    ) -> Option<PageMoves> {
-        (**self).follow(history, rule, limits)
-    }
-}
-
 /// Every policy, in the order in which `hither map --list` shows them.
-pub const DATA_POLICIES: &[&dyn DataPolicy] = &[
-    &MostAccessPolicy,
-    &LocalityBalancePolicy::DEFAULT,
-    &BalancedDataPolicy {
-        exclusive: KmafPolicy::PAPER,
-    },
-    &KmafPolicy::PAPER,
-    &InterleavePolicy,
-    &RandomDataPolicy { seed: 0 },
-    &FirstTouchPolicy,
-];
+#[must_use]
+pub fn data_policies() -> Vec<Box<dyn DataPolicy>> {
+    vec![
+        Box::new(MostAccessPolicy),
+        Box::new(LocalityBalancePolicy::DEFAULT),
+        Box::new(BalancedDataPolicy {
+            exclusive: KmafPolicy::PAPER,
+        }),
+        Box::new(KmafPolicy::PAPER),
+        Box::new(InterleavePolicy),
+        Box::new(RandomDataPolicy { seed: 0 }),
+        Box::new(FirstTouchPolicy),
+    ]
+}
 
 /// The policy that `--data` names; `locality-balance` takes its parameter after a colon.
 ///
@@ -120,15 +100,14 @@ pub fn data_policy_by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
         let mix = mix.ok_or("locality-balance takes a number from 0 (balance) to 1 (locality), as in locality-balance:0.1")?;
         return Ok(Box::new(LocalityBalancePolicy { mix }));
     }
-    let policy = DATA_POLICIES.iter().find(|policy| policy.name() == text);
-    let policy = policy.ok_or_else(|| {
-        let names: Vec<_> = DATA_POLICIES.iter().map(|p| p.name()).collect();
-        format!(
-            "there is no data policy \"{text}\": use one of {}",
-            names.join(", ")
-        )
-    })?;
-    Ok(Box::new(*policy))
+    let policies = data_policies();
+    let names: Vec<_> = policies.iter().map(|p| p.name()).collect();
+    let unknown = format!(
+        "there is no data policy \"{text}\": use one of {}",
+        names.join(", ")
+    );
+    let policy = policies.into_iter().find(|policy| policy.name() == text);
+    policy.ok_or(unknown)
 }
 
 /// Whether a policy places pages without regard to who uses them, and so whatever threads do.

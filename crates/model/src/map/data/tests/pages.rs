@@ -156,8 +156,8 @@ fn a_damaged_profile_is_survived() {
     });
     for size in [PlacementPageSize::K4, PlacementPageSize::M2] {
         let pages = PlaceablePages::from_profile(&damaged, size);
-        for policy in DATA_POLICIES {
-            let got = place(*policy, &two(), &pages, &[9999, 9999]).unwrap();
+        for policy in &data_policies() {
+            let got = place(&**policy, &two(), &pages, &[9999, 9999]).unwrap();
             assert_eq!(got.len(), pages.len());
         }
     }

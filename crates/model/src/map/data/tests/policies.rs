@@ -183,10 +183,10 @@ fn memory_only_nodes_take_what_is_left() {
         .collect();
     assert_eq!(with_units, [true, false, true, false]);
     let pages = rows(&[(Some(0), &[3, 2][..]); 6]);
-    for policy in DATA_POLICIES {
-        let got = place(*policy, &boxed, &pages, &[9, 9, 9, 9]).unwrap();
+    for policy in &data_policies() {
+        let got = place(&**policy, &boxed, &pages, &[9, 9, 9, 9]).unwrap();
         assert!(got.iter().all(|n| n % 2 == 0), "{}", policy.name());
-        let got = place(*policy, &boxed, &pages, &[2, 9, 2, 9]).unwrap();
+        let got = place(&**policy, &boxed, &pages, &[2, 9, 2, 9]).unwrap();
         let ordinary = got.iter().filter(|n| **n % 2 == 0).count();
         assert_eq!(ordinary, 4, "{}: {got:?}", policy.name());
     }
@@ -195,8 +195,8 @@ fn memory_only_nodes_take_what_is_left() {
 #[test]
 fn nodes_without_memory_get_nothing() {
     let pages = rows(&[(Some(0), &[9, 0]), (Some(0), &[9, 8]), (Some(0), &[])]);
-    for policy in DATA_POLICIES {
-        let got = place(*policy, &two(), &pages, &[0, 9]).unwrap();
+    for policy in &data_policies() {
+        let got = place(&**policy, &two(), &pages, &[0, 9]).unwrap();
         assert_eq!(got, [1, 1, 1], "{}", policy.name());
     }
 }
@@ -204,8 +204,8 @@ fn nodes_without_memory_get_nothing() {
 #[test]
 fn pages_that_do_not_fit_are_refused_with_the_figures() {
     let pages = rows(&[(None, &[1][..]); 3]);
-    for policy in DATA_POLICIES {
-        let message = place(*policy, &two(), &pages, &[1, 1]).unwrap_err();
+    for policy in &data_policies() {
+        let message = place(&**policy, &two(), &pages, &[1, 1]).unwrap_err();
         assert!(message.contains("12288 bytes"), "{message}");
         assert!(message.contains("can take 8192"), "{message}");
     }
@@ -213,8 +213,8 @@ fn pages_that_do_not_fit_are_refused_with_the_figures() {
 
 #[test]
 fn no_pages_is_fine() {
-    for policy in DATA_POLICIES {
-        assert!(place(*policy, &two(), &rows(&[]), &[1, 1])
+    for policy in &data_policies() {
+        assert!(place(&**policy, &two(), &rows(&[]), &[1, 1])
             .unwrap()
             .is_empty());
     }
@@ -290,7 +290,7 @@ fn balanced_moves_no_more_than_it_must() {
 
 #[test]
 fn policies_are_found_by_name() {
-    for policy in DATA_POLICIES {
+    for policy in &data_policies() {
         assert_eq!(
             data_policy_by_name(policy.name()).map(|p| p.about()),
             Ok(policy.about())

@@ -102,15 +102,15 @@ proptest! {
 
     #[test]
     fn every_page_has_a_node_with_room(case in case()) {
-        for policy in DATA_POLICIES {
-            let place = case.place(*policy);
+        for policy in &data_policies() {
+            let place = case.place(&**policy);
             prop_assert_eq!(place.len(), case.pages.len());
             for (node, &most) in case.capacity.iter().enumerate() {
                 let held = place.iter().filter(|n| **n == node).count() as u64;
                 prop_assert!(held <= most, "{}: node {}", policy.name(), node);
             }
-            prop_assert_eq!(&case.place(*policy), &place, "{} again", policy.name());
-            let renamed = case.relabelled().place(*policy);
+            prop_assert_eq!(&case.place(&**policy), &place, "{} again", policy.name());
+            let renamed = case.relabelled().place(&**policy);
             prop_assert_eq!(renamed, place, "{} relabelled", policy.name());
         }
     }
@@ -119,9 +119,9 @@ proptest! {
     /// follows the run from where pages are, and may end elsewhere.
     #[test]
     fn placing_twice_moves_nothing(case in case()) {
-        for policy in DATA_POLICIES.iter().filter(|p| p.name() != "kmaf") {
-            let first = case.place(*policy);
-            let again = case.place_from(*policy, &first);
+        for policy in data_policies().iter().filter(|p| p.name() != "kmaf") {
+            let first = case.place(&**policy);
+            let again = case.place_from(&**policy, &first);
             prop_assert_eq!(again, first, "{}", policy.name());
         }
     }
@@ -134,8 +134,8 @@ proptest! {
         let capacity = vec![99; case.capacity.len()];
         let roomy = Case { capacity, ..case };
         let best = roomy.local(&roomy.place(&MostAccessPolicy));
-        for policy in DATA_POLICIES {
-            let local = roomy.local(&roomy.place(*policy));
+        for policy in &data_policies() {
+            let local = roomy.local(&roomy.place(&**policy));
             prop_assert!(local <= best, "{} has {} > {}", policy.name(), local, best);
         }
     }
@@ -178,7 +178,7 @@ proptest! {
             current: &[],
             fixed: &fixed,
         };
-        for policy in DATA_POLICIES {
+        for policy in &data_policies() {
             let place = policy.place(&problem).unwrap();
             for (node, fixed) in place.iter().zip(&fixed) {
                 prop_assert!(fixed.is_none_or(|f| f == *node), "{}", policy.name());
