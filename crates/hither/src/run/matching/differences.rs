@@ -68,22 +68,27 @@ impl MatchStatistics {
     pub fn notes<'a>(
         &self,
         plan: &PlacementIndex,
-        roster: &ProcessMatches,
+        process_matches: &ProcessMatches,
         images: impl Iterator<Item = &'a ProcessImage>,
     ) -> Vec<String> {
         let mut all = self.clone();
         images.for_each(|image| all.retire(image, plan));
         let mut notes = Vec::new();
-        all.processes(plan, roster, &mut notes);
+        all.processes(plan, process_matches, &mut notes);
         all.mappings(&mut notes);
-        all.missing(plan, roster, &mut notes);
+        all.missing(plan, process_matches, &mut notes);
         coarse(plan, &mut notes);
         notes
     }
 
-    fn processes(&self, plan: &PlacementIndex, roster: &ProcessMatches, notes: &mut Vec<String>) {
+    fn processes(
+        &self,
+        plan: &PlacementIndex,
+        process_matches: &ProcessMatches,
+        notes: &mut Vec<String>,
+    ) {
         let here = file_name(&self.program);
-        if let Some(process) = self.by_place.filter(|p| roster.is_soft(*p)) {
+        if let Some(process) = self.by_place.filter(|p| process_matches.is_soft(*p)) {
             let there = file_name(&plan.processes[process.at()].executable);
             notes.push(format!("The placement is of {there}, this is {here}: what is alike in their order of threads and mappings was placed."));
         } else if self.came.is_empty() && !self.program.is_empty() {
@@ -120,12 +125,20 @@ impl MatchStatistics {
     }
 
     /// Of the processes that came, regions that did not.
-    fn missing(&self, plan: &PlacementIndex, roster: &ProcessMatches, notes: &mut Vec<String>) {
+    fn missing(
+        &self,
+        plan: &PlacementIndex,
+        process_matches: &ProcessMatches,
+        notes: &mut Vec<String>,
+    ) {
         let regions = (0..).map(RegionIx).zip(&plan.regions);
         let placed = regions.filter(|(at, region)| {
             let large = pages_of(region) * PAGE_SIZE >= super::placement_index::SMALLEST_NEAREST;
             let mapping = matches!(region.kind, RegionKind::Mmap | RegionKind::Shared);
-            large && mapping && plan.first_page(*at).is_some() && roster.has_come(region.process)
+            large
+                && mapping
+                && plan.first_page(*at).is_some()
+                && process_matches.has_come(region.process)
         });
         let (mut all, mut gone) = (0u64, 0u64);
         let mut largest = 0;
@@ -141,7 +154,7 @@ impl MatchStatistics {
             notes.push(format!("{gone} of {all} mappings of the placement were not found in this run, the largest of {largest}."));
         }
         let processes = (0..).map(ProcessIx).take(plan.processes.len());
-        let absent = processes.filter(|p| !roster.has_come(*p) && is_placed(plan, *p));
+        let absent = processes.filter(|p| !process_matches.has_come(*p) && is_placed(plan, *p));
         let mut programs: HashMap<&str, u64> = HashMap::new();
         for process in absent {
             let program = file_name(&plan.processes[process.at()].executable);

@@ -49,7 +49,7 @@ const ENDED_KEPT: usize = 64;
 pub struct ProfileGuide {
     plan: PlacementIndex,
     holding: ActivePhases,
-    roster: ProcessMatches,
+    process_matches: ProcessMatches,
     images: HashMap<ImageNumber, ProcessImage>,
     next_image: ImageNumber,
     /// The image that a process runs.
@@ -66,7 +66,7 @@ impl ProfileGuide {
         ProfileGuide {
             plan: PlacementIndex::new(placement),
             holding: ActivePhases::default(),
-            roster: ProcessMatches::default(),
+            process_matches: ProcessMatches::default(),
             images: HashMap::new(),
             next_image: 0,
             of_pid: HashMap::new(),
@@ -94,7 +94,7 @@ impl ProfileGuide {
             rank: start.rank,
             root,
         };
-        let recognised = self.roster.exec(&self.plan, &newcomer);
+        let recognised = self.process_matches.exec(&self.plan, &newcomer);
         if let Some(evicted) = recognised.and_then(|r| r.evicted) {
             if let Some(image) = self.images.get_mut(&evicted) {
                 image.drop_process_match();
@@ -133,9 +133,10 @@ impl ProfileGuide {
         self.shared.ended(no);
         self.statistics.retire(&image, &self.plan);
         let process = image.process?;
-        self.roster.end(process, no);
+        self.process_matches.end(process, no);
         if image.forked {
-            self.roster.forked_calls_exec(&self.plan, process, next);
+            self.process_matches
+                .forked_calls_exec(&self.plan, process, next);
         }
         Some(process)
     }
@@ -226,7 +227,7 @@ impl PlacementGuide for ProfileGuide {
         let own = self.next_image;
         self.next_image += 1;
         let process = parent.process;
-        let process = process.and_then(|p| self.roster.fork(&self.plan, p, own));
+        let process = process.and_then(|p| self.process_matches.fork(&self.plan, p, own));
         let mut image = ProcessImage {
             process,
             forked: true,
@@ -274,7 +275,7 @@ impl PlacementGuide for ProfileGuide {
         }
         let image = self.images.get(&task.image);
         if let Some(process) = image.and_then(|i| i.process) {
-            self.roster.end(process, task.image);
+            self.process_matches.end(process, task.image);
         }
         self.shared.ended(task.image);
         self.ended.push(task.image);
@@ -381,6 +382,6 @@ impl PlacementGuide for ProfileGuide {
 
     fn notes(&self) -> Vec<String> {
         self.statistics
-            .notes(&self.plan, &self.roster, self.images.values())
+            .notes(&self.plan, &self.process_matches, self.images.values())
     }
 }

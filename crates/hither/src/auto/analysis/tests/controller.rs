@@ -118,14 +118,14 @@ fn a_thread_that_stands_still_stops_the_others_unless_there_are_more() {
     let price = |threads: usize, running: u64| {
         let mut controller = FaultRateController::new(SamplingLimits::default());
         for tick in 1..100 {
-            let standing = ControllerInput {
+            let input = ControllerInput {
                 at: tick * TICK,
                 threads,
                 units: 16,
                 target: tick * TICK * running,
                 ..ControllerInput::default()
             };
-            controller.pages_to_take(standing, 1000);
+            controller.pages_to_take(input, 1000);
         }
         controller.price(1000, 3000)
     };
