@@ -168,7 +168,8 @@ impl<R: PageRow> PackedRows<R> {
         self.rows().map(|row| row.pages().count()).sum()
     }
 
-    /// Pages that are seen as one, so that there are not many more than [`MOST_SEEN`]: 1, or a power of two.
+    /// Pages that are seen as one, so that there are not many more than 200 million rows: 1, or a
+    /// power of two.
     #[must_use]
     pub fn grain(&self) -> u32 {
         let fold = self.single_pages().div_ceil(MOST_SEEN).max(1);
