@@ -22,9 +22,10 @@ impl Place {
         // not be started while another test forks.
         let install = "mkdir -p bin lib/hither work && cp \"$0\" bin/hither && cd lib/hither &&
             printf '#!/bin/sh\\nexec \"$DYNAMORIO_EXE_PATH\" \"$@\"\\n' >libdynamorio.so &&
-            chmod +x libdynamorio.so && touch libhither_tracer.so";
+            chmod +x libdynamorio.so && printf '%s' \"$1\" >libhither_tracer.so";
+        let version = format!("hither tracer, wire {};", hither_sys::wire::VERSION);
         let mut shell = Command::new("sh");
-        shell.args(["-c", install, env!("CARGO_BIN_EXE_hither")]);
+        shell.args(["-c", install, env!("CARGO_BIN_EXE_hither"), &version]);
         let done = shell.current_dir(place.0.path()).status().expect("sh");
         assert!(done.success());
         place
@@ -160,6 +161,17 @@ fn unknown_functions_are_named() {
         2,
         "no_such_function",
     );
+}
+
+#[test]
+fn a_tracer_of_another_version_runs_nothing() {
+    let place = Place::new();
+    let other = "hither tracer, wire 1;";
+    fs::write(place.0.path().join("lib/hither/libhither_tracer.so"), other).expect("written");
+    let out = place.run(&["touch", "ran"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("another version"));
+    assert!(!place.0.path().join("work/ran").exists());
 }
 
 #[test]
