@@ -80,7 +80,7 @@ const LIMITED: [&str; 7] = ["timeout", "-s", "KILL", "20", HITHER, "trace", "-q"
 /// One signal, to a loop that never leaves the code cache: most arrive while the tracer's own code runs.
 #[test]
 fn a_signal_reaches_a_loop_that_only_computes() {
-    const OFTEN: usize = 4;
+    const OFTEN: usize = 2;
     let program = built("interrupted");
     for how in ["misses", "allocates", "fills", "identity"] {
         for options in [&[][..], &["--bursts"], &["--sample"]] {
