@@ -37,51 +37,41 @@ uint64_t signal_delivery_arrived(int signal, const siginfo_t *info, const uconte
  * kernel. */
 #define TEXT(x) #x
 #define NUMBER(x) TEXT(x)
-__asm__(
-    ".text\n"
-    ".hidden signal_delivery_front\n"
-    ".globl signal_delivery_front\n"
-    ".type signal_delivery_front, @function\n"
-    "signal_delivery_front:\n"
-    "  push %rdi\n"
-    "  push %rsi\n"
-    "  push %rdx\n"
-    "  call signal_delivery_arrived\n"
-    "  pop %rdx\n"
-    "  pop %rsi\n"
-    "  pop %rdi\n"
-    "  test %rax, %rax\n"
-    "  jnz 1f\n"
-    "  jmp *signal_delivery_next(%rip)\n"
-    "1:\n"
-    "  mov %rdi, %rdx\n"
-    "  mov %rsp, %rsi\n"
-    "  sub $" NUMBER(
-        COPY_BYTES) ", %rsp\n"
-                    "  mov %rsp, %rdi\n"
-                    "  mov $" NUMBER(
-                        FRAME_WORDS) ", %ecx\n"
-                                     "  rep movsq\n"
-                                     "  mov %rax, " NUMBER(
-                                         FRAME_PC) "(%rsp)\n"
-                                                   "  lea 2f(%rip), %rax\n"
-                                                   "  mov %rax, (%rsp)\n"
-                                                   "  mov %rdx, %rdi\n"
-                                                   "  lea " NUMBER(
-                                                       FRAME_INFO) "(%rsp), %rsi\n"
-                                                                   "  lea " NUMBER(
-                                                                       FRAME_CONTEXT) "(%rsp), %rdx\n"
-                                                                                      "  jmp "
-                                                                                      "*signal_delivery_next(%rip)\n"
-                                                                                      "2:\n"
-                                                                                      "  add $" NUMBER(
-                                                                                          COPY_BYTES) " - 8, %rsp\n" /* DynamoRIO's handler has returned to 2 */
-                                                                                                      "  ret\n"
-                                                                                                      ".size "
-                                                                                                      "signal_delivery_"
-                                                                                                      "front, . - "
-                                                                                                      "signal_delivery_"
-                                                                                                      "front\n");
+/* clang-format off */
+__asm__(".text\n"
+        ".hidden signal_delivery_front\n"
+        ".globl signal_delivery_front\n"
+        ".type signal_delivery_front, @function\n"
+        "signal_delivery_front:\n"
+        "  push %rdi\n"
+        "  push %rsi\n"
+        "  push %rdx\n"
+        "  call signal_delivery_arrived\n"
+        "  pop %rdx\n"
+        "  pop %rsi\n"
+        "  pop %rdi\n"
+        "  test %rax, %rax\n"
+        "  jnz 1f\n"
+        "  jmp *signal_delivery_next(%rip)\n"
+        "1:\n"
+        "  mov %rdi, %rdx\n"
+        "  mov %rsp, %rsi\n"
+        "  sub $" NUMBER(COPY_BYTES) ", %rsp\n"
+        "  mov %rsp, %rdi\n"
+        "  mov $" NUMBER(FRAME_WORDS) ", %ecx\n"
+        "  rep movsq\n"
+        "  mov %rax, " NUMBER(FRAME_PC) "(%rsp)\n"
+        "  lea 2f(%rip), %rax\n"
+        "  mov %rax, (%rsp)\n"
+        "  mov %rdx, %rdi\n"
+        "  lea " NUMBER(FRAME_INFO) "(%rsp), %rsi\n"
+        "  lea " NUMBER(FRAME_CONTEXT) "(%rsp), %rdx\n"
+        "  jmp *signal_delivery_next(%rip)\n"
+        "2:\n"
+        "  add $" NUMBER(COPY_BYTES) " - 8, %rsp\n" /* DynamoRIO's handler has returned to 2 */
+        "  ret\n"
+        ".size signal_delivery_front, . - signal_delivery_front\n");
+/* clang-format on */
 
 /* A slot of the calling thread, by its segment register: a thread that starts or ends has slots, but may have no
  * field in drmgr's. */
