@@ -2,7 +2,7 @@
  *
  * DynamoRIO has this too (dr_get_proc_address), but reads where the tables are when the loader has mapped the
  * file as a whole and its segments are not yet in their places. Files whose tables were moved to a segment
- * of their own (patchelf does it, and so nearly every library in a Python wheel) have something else there
+ * of their own (patchelf does it to many libraries in Python wheels) have something else there
  * then: no function was found, or the search left the file. The tables are the program's and may hold
  * anything, so every read of them may fail. */
 #include "host.h"

@@ -46,7 +46,7 @@ fn exceptions_and_libraries_that_come_and_go() {
     check(&[&built("throws")], 1, 5);
 }
 
-/// As in nearly every library of a Python wheel. The tracer crashed there, or found none of its functions.
+/// As patchelf leaves many libraries of Python wheels. The tracer crashed there, or found none of its functions.
 #[test]
 fn libraries_whose_tables_were_moved() {
     let profile = check(&[&built("tables")], 1, 1);
