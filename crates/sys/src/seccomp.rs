@@ -1,11 +1,14 @@
 //! The filter that stops a program at the few system calls that are followed, and at no
 //! others (seccomp(2), classic BPF).
 //!
-//! Every path loads the architecture and the number first and nothing else for calls that
+//! In the filter for those that are followed every path loads the architecture and the number first and nothing else for calls that
 //! pass, so the kernel can keep a bitmap of those and never runs the filter for them.
 pub mod notify;
+mod reading;
 
 use std::io;
+
+pub use reading::build_reading_filter;
 
 /// An instruction: operation, jumps, operand.
 pub type SockFilter = libc::sock_filter;

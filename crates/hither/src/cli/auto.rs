@@ -20,7 +20,6 @@ use crate::auto;
 use crate::auto::event_log::LiveView;
 use crate::auto::outcome::AutoOutcome;
 use crate::auto::request::{AutoRequest, CpuNodeMap, DetectionMechanism, PlacementScope};
-use crate::follow::procfs;
 use crate::program::{child, target};
 use crate::trace::launch::already_traced;
 use hither_model::topology::{
@@ -62,12 +61,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         .unwrap_or_default();
     let mut keep = match args.no_profile {
         true => None,
-        false => ProfileSink::new(args.output.as_deref(), &program, args.quiet)?,
+        false => ProfileSink::new(args.output.as_deref(), &program, args.quiet, args.pid)?,
     };
     if let Some(keep) = &mut keep {
         keep.with_source = !args.no_source;
         keep.redact = args.redact;
-        keep.rights = args.pid.and_then(procfs::file_rights);
     }
     let selected = select_machine(None, &restrictions(args.pid))?;
     let machine = cpu_node_map(&selected)?;

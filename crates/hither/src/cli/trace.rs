@@ -25,7 +25,8 @@ use crate::trace::hooks;
 use crate::trace::launch::{already_traced, DynamoRioTracer};
 use crate::trace::leader_split::{self, HalfLink, LeaderHalf};
 use crate::trace::rank_join::{self, RankLeader, RankRole};
-use crate::trace::symbols::{keep_source_text, ProgramSymbols};
+use crate::trace::symbolizer_process::SymbolizerProcess;
+use crate::trace::symbols::keep_source_text;
 use crate::trace::unsupported;
 
 /// Traces the command; the result is its exit status.
@@ -60,8 +61,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         match tracer.become_target(&target, attach, follow)? {}
     }
     output::check(&folder)?;
+    // The program runs as our user, so it may read what we may.
+    let mut symbols = SymbolizerProcess::start(None)?;
     let config = CollectorConfig {
-        hooks: hooks::resolve_hooks(&options, &target)?,
+        hooks: hooks::resolve_hooks(&options, &target, &mut symbols)?,
         options,
         command: (args.command.iter())
             .map(|a| a.to_string_lossy().into_owned())
@@ -71,23 +74,30 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let spawn = |attach: &str, mask: SigSet| tracer.spawn(&target, attach, follow, mask);
     let progress = ProgressLine::new(args.quiet);
     let (mut collected, status) = match role {
-        Some(RankRole::Lead(leader)) => match leader_split::split_leader()? {
-            LeaderHalf::Launcher(hither) => {
-                // Only the collector listens, so that joiners notice if it dies.
-                drop(leader);
-                return Ok(ExitCode::from(hither.run(spawn)?));
+        Some(RankRole::Lead(leader)) => {
+            // It ends with its parent, and the collector outlives the launcher.
+            drop(symbols);
+            match leader_split::split_leader()? {
+                LeaderHalf::Launcher(hither) => {
+                    // Only the collector listens, so that joiners notice if it dies.
+                    drop(leader);
+                    return Ok(ExitCode::from(hither.run(spawn)?));
+                }
+                // The other half returns the program's status.
+                LeaderHalf::Collector(link) => {
+                    symbols = SymbolizerProcess::start(None)?;
+                    let ranks = trace_ranks(config, &folder, leader, link, progress, &mut symbols);
+                    (ranks?, 0)
+                }
             }
-            // The other half returns the program's status.
-            LeaderHalf::Collector(link) => {
-                (trace_ranks(config, &folder, leader, link, progress)?, 0)
-            }
-        },
-        _ => trace_one(config, &folder, spawn, progress)?,
+        }
+        _ => trace_one(config, &folder, spawn, progress, &mut symbols)?,
     };
     collected.profile.meta.machine = crate::program::this_machine::describe_this_machine();
     if !args.no_source {
-        keep_source_text(&mut collected.profile);
+        keep_source_text(&mut collected.profile, &mut symbols);
     }
+    collected.profile.meta.limits.extend(symbols.limit());
     collected.profile.hide_load_addresses();
     if args.redact {
         collected.profile.redact();
@@ -109,6 +119,7 @@ fn trace_one(
     folder: &Path,
     spawn: impl FnOnce(&str, SigSet) -> Result<Child>,
     mut progress: ProgressLine,
+    symbols: &mut SymbolizerProcess,
 ) -> Result<(CollectedRun, u8)> {
     let signals = HeldSignals::hold()?;
     let collector = collector(config, folder)?;
@@ -121,7 +132,7 @@ fn trace_one(
     signals.let_go();
     let end = end?;
     let status = child::exit_status(&end);
-    let collected = running.finish(end, &mut ProgramSymbols::new());
+    let collected = running.finish(end, symbols);
     Ok((
         collected.context("cannot put the profile together")?,
         status,
@@ -135,6 +146,7 @@ fn trace_ranks(
     mut leader: RankLeader,
     mut link: HalfLink,
     mut progress: ProgressLine,
+    symbols: &mut SymbolizerProcess,
 ) -> Result<CollectedRun> {
     let collector = collector(config, folder)?;
     let attach = collector.attach_path();
@@ -146,7 +158,7 @@ fn trace_ranks(
     let waited = leader.wait_for_ranks(|| progress.show(|| running.live()));
     progress.end();
     waited?;
-    let collected = running.finish(link.receive_run_end(), &mut ProgramSymbols::new());
+    let collected = running.finish(link.receive_run_end(), symbols);
     let mut collected = collected.context("cannot put the profile together")?;
     if leader.ranks_missing() > 0 {
         let limit = format!(

@@ -1,7 +1,7 @@
 //! What /proc says of a thread: its name, where it ran last, where it may run.
 use crate::program::mpi;
 use hither_sys::affinity::CpuMask;
-use hither_sys::file_rights::FileRights;
+use hither_sys::sandbox::FileRights;
 use hither_sys::{Cpu, Pid, Tid};
 use serde::{Deserialize, Serialize};
 use std::fs;

@@ -7,7 +7,7 @@ use anyhow::{bail, Context, Result};
 use hither_profile::TraceOptions;
 
 use super::collector::{FunctionHook, HookKind};
-use super::symbols;
+use super::symbolizer::Symbolizer;
 use crate::program::target::TargetProgram;
 use crate::program::{elf_header, sync_points};
 use hither_sys::wire;
@@ -19,16 +19,20 @@ const SUGGESTIONS: usize = 3;
 ///
 /// # Errors
 /// When one is in none of the programs that the command names.
-pub fn resolve_hooks(options: &TraceOptions, target: &TargetProgram) -> Result<Vec<FunctionHook>> {
+pub fn resolve_hooks(
+    options: &TraceOptions,
+    target: &TargetProgram,
+    symbols: &mut dyn Symbolizer,
+) -> Result<Vec<FunctionHook>> {
     let from = options.from.iter().map(|name| (HookKind::From, name));
     let until = options.until.iter().map(|name| (HookKind::Until, name));
     let only = options.only_functions.iter();
     let only = only.map(|name| (HookKind::Only, name));
     let wanted: Vec<_> = from.chain(until).chain(only).collect();
     let programs = candidate_programs(target);
-    let mut hooks = static_program_hooks(target);
+    let mut hooks = static_program_hooks(target, symbols);
     for (kind, name) in wanted {
-        hooks.extend(find_hooks(&programs, kind, name)?);
+        hooks.extend(find_hooks(&programs, kind, name, symbols)?);
     }
     Ok(hooks)
 }
@@ -48,7 +52,7 @@ const ALLOCATORS: [(&str, HookKind); 9] = [
 ];
 
 /// Allocators and synchronisation points of a static program; none for others.
-fn static_program_hooks(target: &TargetProgram) -> Vec<FunctionHook> {
+fn static_program_hooks(target: &TargetProgram, symbols: &mut dyn Symbolizer) -> Vec<FunctionHook> {
     let program = &target.executable;
     let is_static = File::open(program)
         .and_then(|f| elf_header::read_header(&f))
@@ -61,10 +65,8 @@ fn static_program_hooks(target: &TargetProgram) -> Vec<FunctionHook> {
         .iter()
         .chain(&waiting)
         .filter_map(|&(name, kind)| {
-            let at = symbols::function_addresses(program, name)
-                .ok()?
-                .first()
-                .copied()?;
+            let at = symbols.function_addresses(program, name);
+            let at = at.first().copied()?;
             make_hook(program, kind, at).ok()
         });
     found.collect()
@@ -86,9 +88,15 @@ fn candidate_programs(target: &TargetProgram) -> Vec<PathBuf> {
 }
 
 /// All functions of that name in the first program that has one.
-fn find_hooks(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<FunctionHook>> {
+fn find_hooks(
+    programs: &[PathBuf],
+    kind: HookKind,
+    name: &str,
+    symbols: &mut dyn Symbolizer,
+) -> Result<Vec<FunctionHook>> {
     for program in programs {
-        if let Ok(addresses) = symbols::function_addresses(program, name) {
+        let addresses = symbols.function_addresses(program, name);
+        if !addresses.is_empty() {
             let hooks = addresses.into_iter();
             return hooks.map(|at| make_hook(program, kind, at)).collect();
         }
@@ -97,7 +105,7 @@ fn find_hooks(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<Fu
     let shown = shown.join(" and ");
     let similar = programs
         .iter()
-        .flat_map(|p| symbols::similar_functions(p, name));
+        .flat_map(|p| symbols.similar_functions(p, name));
     let similar: Vec<_> = similar.take(SUGGESTIONS).collect();
     if similar.is_empty() {
         bail!("there is no function {name} in {shown}; `nm -C` lists those there are: a function that was inlined is not, nor any of a stripped program");
@@ -122,6 +130,7 @@ fn make_hook(program: &Path, kind: HookKind, address: u64) -> Result<FunctionHoo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::symbols::ProgramSymbols;
 
     fn own() -> TargetProgram {
         let executable = std::env::current_exe().expect("own path");
@@ -138,7 +147,7 @@ mod tests {
             from: Some("main".to_string()),
             ..TraceOptions::default()
         };
-        let hooks = resolve_hooks(&options, &own()).expect("main");
+        let hooks = resolve_hooks(&options, &own(), &mut ProgramSymbols::new()).expect("main");
         let meta = std::fs::metadata(std::env::current_exe().expect("own path")).expect("meta");
         assert_eq!(hooks.len(), 1);
         assert_eq!(hooks[0].kind, HookKind::From);
@@ -152,7 +161,7 @@ mod tests {
             until: Some("mian".to_string()),
             ..TraceOptions::default()
         };
-        let error = resolve_hooks(&options, &own())
+        let error = resolve_hooks(&options, &own(), &mut ProgramSymbols::new())
             .expect_err("mian")
             .to_string();
         assert!(
@@ -169,7 +178,12 @@ mod tests {
             ..own()
         };
         assert_eq!(
-            resolve_hooks(&TraceOptions::default(), &nowhere).expect("none"),
+            resolve_hooks(
+                &TraceOptions::default(),
+                &nowhere,
+                &mut ProgramSymbols::new()
+            )
+            .expect("none"),
             []
         );
     }

@@ -5,5 +5,6 @@ pub mod launch;
 pub mod leader_split;
 pub mod rank_join;
 pub mod symbolizer;
+pub mod symbolizer_process;
 pub mod symbols;
 pub mod unsupported;

@@ -2,8 +2,12 @@
 //! addresses; what people know are variables and source lines.
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
+use super::symbols::{SourceTextAnswer, SourceTextRequest};
+
 /// A global, or a static variable of a function.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StaticObject {
     pub name: String,
     pub type_name: String,
@@ -16,7 +20,7 @@ pub struct StaticObject {
 }
 
 /// A field of a structure, or of the elements of an array of them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StructField {
     pub name: String,
     pub offset: u64,
@@ -25,7 +29,7 @@ pub struct StructField {
 }
 
 /// Where an instruction comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SourceLine {
     pub file: String,
     pub line: u32,
@@ -35,7 +39,7 @@ pub struct SourceLine {
 }
 
 /// What a heap block is called after.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AllocationName {
     pub name: String,
     pub type_name: String,
@@ -58,5 +62,25 @@ pub trait Symbolizer {
     /// The same frames with those that were inlined, innermost first.
     fn call_path(&mut self, _frames: &[(PathBuf, u64)]) -> Vec<SourceLine> {
         Vec::new()
+    }
+
+    /// Whether it is a program that always lies at the addresses in its file.
+    fn has_fixed_address(&mut self, _file: &Path) -> bool {
+        false
+    }
+
+    /// Addresses of the functions called `name`, as linked, as written or the last part of it.
+    fn function_addresses(&mut self, _file: &Path, _name: &str) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Names of functions that are like this one, the most alike first.
+    fn similar_functions(&mut self, _file: &Path, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Lines of source that a report quotes.
+    fn source_text(&mut self, _request: &SourceTextRequest) -> SourceTextAnswer {
+        SourceTextAnswer::default()
     }
 }

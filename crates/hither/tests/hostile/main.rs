@@ -11,6 +11,7 @@ mod privacy;
 mod ranks;
 mod rights;
 mod segment;
+mod symbolizer;
 
 use std::fs;
 use std::os::unix::fs::{chown, lchown, symlink, PermissionsExt};

@@ -39,7 +39,13 @@ fn check_chain(path: &Path) -> io::Result<()> {
             // Not there yet, or no part of a file system, as a pipe in /proc/self/fd.
             return Ok(());
         };
-        if let Some(who) = who_may_change(&data) {
+        let served = || {
+            Some(format!(
+                "is served by a program of user {}",
+                stranger_serving(&data)?
+            ))
+        };
+        if let Some(who) = served().or_else(|| who_may_change(&data)) {
             let what = match data.is_dir() {
                 true => "the folder ",
                 false => "",
@@ -59,6 +65,33 @@ fn is_trusted(id: u32, variable: &str) -> bool {
     id == 0 || caller == Some(id)
 }
 
+/// The user whose program serves the file system (FUSE) that something lies on: it makes up owners
+/// and permissions as it likes. `None`: the kernel or somebody trusted does.
+fn stranger_serving(data: &Metadata) -> Option<u32> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let user = fuse_user(&mounts, data.dev())?;
+    (!is_trusted(user, "SUDO_UID")).then_some(user)
+}
+
+/// Who mounted a device, if that is FUSE: `36 35 0:52 / /mnt rw - fuse.name source rw,user_id=1000`.
+fn fuse_user(mountinfo: &str, device: u64) -> Option<u32> {
+    let device = format!(
+        "{}:{}",
+        rustix::fs::major(device),
+        rustix::fs::minor(device)
+    );
+    let mount = mountinfo
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some(&device))?;
+    let (_, kind) = mount.split_once(" - ")?;
+    let options = kind
+        .starts_with("fuse")
+        .then(|| kind.rsplit(' ').next())??;
+    options
+        .split(',')
+        .find_map(|option| option.strip_prefix("user_id=")?.parse().ok())
+}
+
 /// Who but root may replace something or what is in it; `None`: nobody.
 fn who_may_change(data: &Metadata) -> Option<String> {
     let kind = data.file_type();
@@ -76,4 +109,19 @@ fn who_may_change(data: &Metadata) -> Option<String> {
     }
     let group = data.mode() & WRITABLE_BY_GROUP != 0 && !is_trusted(data.gid(), "SUDO_GID");
     group.then(|| format!("can be written by the group {}", data.gid()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_serves_a_file_system() {
+        let mounts = "36 35 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,user_id=7\n\
+            40 36 0:52 / /mnt/with\\040space rw,nosuid master:2 - fuse.sshfs host:/a,b rw,user_id=1000,group_id=1000,allow_other\n\
+            41 36 0:53 / /sys/fs/fuse rw - fusectl none rw\n";
+        let at = |major, minor| fuse_user(mounts, rustix::fs::makedev(major, minor));
+        assert_eq!(at(0, 52), Some(1000));
+        assert_eq!((at(8, 1), at(0, 53), at(0, 99)), (None, None, None));
+    }
 }

@@ -30,7 +30,12 @@ pub fn name(profile: &mut Profile, naming: &mut dyn Symbolizer) {
     }
     let all: u64 = pages.values().sum();
     let mut found = LocatedStructures::default();
-    let regions = std::mem::take(&mut profile.regions);
+    let mut regions = std::mem::take(&mut profile.regions);
+    for region in regions.iter_mut().filter(|r| r.kind == RegionKind::Elf) {
+        if naming.has_fixed_address(Path::new(&region.file)) {
+            region.file_offset = region.address;
+        }
+    }
     for (number, region) in (0..).map(RegionIx).zip(&regions) {
         match region.kind {
             // To read its symbols takes longer than hither took for all else.

@@ -1,11 +1,10 @@
 //! The end of the run: what was kept -> the tables of a [`Profile`].
 use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
 
 use hither_profile::{
-    open_regular_file, OnlineInfo, PageFirstTouch, PageMove, PageNo, PageRows, PageUse, PairComm,
-    ProcessIx, Profile, ProfileMeta, Region, RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove,
-    TraceCost, TraceOptions, FORMAT_VERSION,
+    OnlineInfo, PageFirstTouch, PageMove, PageNo, PageRows, PageUse, PairComm, ProcessIx, Profile,
+    ProfileMeta, Region, RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove, TraceCost,
+    TraceOptions, FORMAT_VERSION,
 };
 
 use super::mapped_areas::MappedArea;
@@ -274,21 +273,9 @@ fn build_region(process: ProcessIx, area: &MappedArea) -> Region {
         process,
         size: area.end - start,
         file: area.file.clone(),
-        // A program that is not relocated lies where its file says.
-        file_offset: match area.kind == RegionKind::Elf && is_fixed(&area.file) {
-            true => start,
-            false => 0,
-        },
         address: start,
         ..Region::default()
     }
-}
-
-/// Whether an ELF file is an executable with addresses of its own (ET_EXEC).
-fn is_fixed(file: &str) -> bool {
-    let mut head = [0; 18];
-    let read = open_regular_file(file.as_ref()).and_then(|mut file| file.read_exact(&mut head));
-    read.is_ok() && head[..4] == *b"\x7fELF" && head[16..18] == [2, 0]
 }
 
 fn build_comm(slices: &RecordedSlices) -> Vec<PairComm> {

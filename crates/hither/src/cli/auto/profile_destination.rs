@@ -7,10 +7,11 @@ use hither_profile::{write, Profile, WriteOutcome};
 use crate::app::auto::structures;
 use crate::cli::output;
 use crate::cli::printed::{error_sentence, print_stderr};
+use crate::follow::procfs;
 use crate::program::mpi;
-use hither_sys::file_rights::FileRights;
-
-use crate::trace::symbols::{keep_source_text, ProgramSymbols};
+use crate::trace::symbolizer_process::SymbolizerProcess;
+use crate::trace::symbols::keep_source_text;
+use hither_sys::Pid;
 
 /// Where the profile goes.
 pub struct ProfileSink {
@@ -22,17 +23,22 @@ pub struct ProfileSink {
     pub with_source: bool,
     /// What says more than the program's behaviour is left out.
     pub redact: bool,
-    /// Of the process that is joined: no more is read of what it names.
-    pub rights: Option<FileRights>,
+    symbols: SymbolizerProcess,
 }
 
 impl ProfileSink {
-    /// Looks before the run whether a profile can be written. Where the user named no
+    /// Looks before the run whether a profile can be written, and splits off what reads the files of
+    /// the program, or of process `pid` with the rights of that. Where the user named no
     /// place and it cannot, the program runs all the same and nothing is kept.
     ///
     /// # Errors
     /// When the place that the user named will not do.
-    pub fn new(named: Option<&Path>, program: &str, quiet: bool) -> Result<Option<ProfileSink>> {
+    pub fn new(
+        named: Option<&Path>,
+        program: &str,
+        quiet: bool,
+        pid: Option<Pid>,
+    ) -> Result<Option<ProfileSink>> {
         output::refuse_stdout(named)?;
         let here = std::env::current_dir();
         let rank = mpi::local_rank(|name| std::env::var(name).ok());
@@ -50,7 +56,7 @@ impl ProfileSink {
                 working_directory: here.to_string_lossy().into_owned(),
                 with_source: true,
                 redact: false,
-                rights: None,
+                symbols: SymbolizerProcess::start(pid.and_then(procfs::file_rights).as_ref())?,
             })
         });
         match checked {
@@ -70,7 +76,11 @@ impl ProfileSink {
     ///
     /// # Errors
     /// When there is no room for all of it in the place that the user named.
-    pub fn write(&self, profile: Profile, quiet: bool) -> Result<Option<(PathBuf, WriteOutcome)>> {
+    pub fn write(
+        mut self,
+        profile: Profile,
+        quiet: bool,
+    ) -> Result<Option<(PathBuf, WriteOutcome)>> {
         match self.write_profile(profile) {
             Ok(written) => Ok(Some(written)),
             Err(error) if self.named => Err(error),
@@ -84,24 +94,17 @@ impl ProfileSink {
         }
     }
 
-    fn write_profile(&self, mut profile: Profile) -> Result<(PathBuf, WriteOutcome)> {
+    fn write_profile(&mut self, mut profile: Profile) -> Result<(PathBuf, WriteOutcome)> {
         profile.meta.machine = crate::program::this_machine::describe_this_machine();
         profile
             .meta
             .working_directory
             .clone_from(&self.working_directory);
-        let mut look = || {
-            structures::name(&mut profile, &mut ProgramSymbols::new());
-            if self.with_source {
-                keep_source_text(&mut profile);
-            }
-        };
-        match &self.rights {
-            Some(rights) => rights
-                .run(look)
-                .context("cannot read files as the process's user")?,
-            None => look(),
+        structures::name(&mut profile, &mut self.symbols);
+        if self.with_source {
+            keep_source_text(&mut profile, &mut self.symbols);
         }
+        profile.meta.limits.extend(self.symbols.limit());
         profile.hide_load_addresses();
         if self.redact {
             profile.redact();

@@ -231,6 +231,13 @@ fn read_section(file: &File, range: CompressedFileRange) -> Option<Arc<[u8]>> {
     Some(compressed.decompress().ok()?.into())
 }
 
+/// Whether a file is an executable with addresses of its own (ET_EXEC).
+pub fn has_fixed_address(path: &Path) -> bool {
+    let mut head = [0; 18];
+    let read = open_regular_file(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head[..4] == *b"\x7fELF" && head[16..18] == [2, 0]
+}
+
 /// Opens a regular file of at most `max` bytes; never a pipe or device.
 pub fn open_regular(path: &Path, max: u64) -> io::Result<(File, u64)> {
     let file = open_regular_file(path)?;

@@ -5,36 +5,15 @@ use super::dwarf::{DebugInfo, DieRef};
 use super::line_table::catch_panic;
 use super::ModuleSymbols;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 const MAX_SIMILAR: usize = 5;
 
-#[derive(Debug, thiserror::Error)]
-pub enum FunctionError {
-    #[error("{0} cannot be read as an ELF file; name a program or shared library")]
-    NotElf(PathBuf),
-    #[error("{file} has no function {name}{}; see `nm -C {file}` for those it has", similar_names_hint(.similar))]
-    NoFunction {
-        file: PathBuf,
-        name: String,
-        similar: Vec<String>,
-    },
-}
-
-fn similar_names_hint(similar: &[String]) -> String {
-    match similar {
-        [] => String::new(),
-        some => format!(" (it has {})", some.join(", ")),
-    }
-}
-
 /// Addresses of the functions called `name`: as linked, as written, or the last part of a
 /// qualified name. Several when a name is overloaded or local to several files.
-pub fn function_addresses(file: &Path, name: &str) -> Result<Vec<u64>, FunctionError> {
-    let module = ModuleSymbols::open(file).ok_or_else(|| FunctionError::NotElf(file.to_owned()))?;
+pub fn function_addresses(module: &ModuleSymbols, name: &str) -> Vec<u64> {
     let mut exact = BTreeSet::new();
     let mut partial = BTreeSet::new();
-    for (readable, raw, vaddr) in all_functions(&module) {
+    for (readable, raw, vaddr) in all_functions(module) {
         if raw == name || readable == name {
             exact.insert(vaddr);
         } else if unqualified(&readable) == name || raw.strip_suffix('_') == Some(name) {
@@ -42,22 +21,11 @@ pub fn function_addresses(file: &Path, name: &str) -> Result<Vec<u64>, FunctionE
         }
     }
     let found = if exact.is_empty() { partial } else { exact };
-    if found.is_empty() {
-        return Err(FunctionError::NoFunction {
-            file: file.to_owned(),
-            name: name.to_owned(),
-            similar: nearest_names(&module, name),
-        });
-    }
-    Ok(found.into_iter().collect())
+    found.into_iter().collect()
 }
 
 /// The names most like `name`, for messages.
-pub fn similar_functions(file: &Path, name: &str) -> Vec<String> {
-    ModuleSymbols::open(file).map_or_else(Vec::new, |module| nearest_names(&module, name))
-}
-
-fn nearest_names(module: &ModuleSymbols, name: &str) -> Vec<String> {
+pub fn similar_functions(module: &ModuleSymbols, name: &str) -> Vec<String> {
     let wanted: Vec<char> = name.to_lowercase().chars().take(64).collect();
     let mut ranked: Vec<(usize, String)> = all_functions(module)
         .into_iter()

@@ -33,10 +33,9 @@ mod type_text;
 use super::symbolizer::{AllocationName, SourceLine, StaticObject, StructField, Symbolizer};
 use dwarf::DebugInfo;
 use elf::ElfImage;
-pub use functions::{function_addresses, similar_functions};
 use line_table::{catch_panic, InlineFrame, LineTable};
 use source::SourceFiles;
-pub use source_text::keep_source_text;
+pub use source_text::{keep_source_text, SourceTextAnswer, SourceTextRequest};
 use statics::TypedStatic;
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -166,5 +165,23 @@ impl Symbolizer for ProgramSymbols {
 
     fn call_path(&mut self, frames: &[(PathBuf, u64)]) -> Vec<SourceLine> {
         call_path::call_path(self, frames)
+    }
+
+    fn has_fixed_address(&mut self, file: &Path) -> bool {
+        elf::has_fixed_address(file)
+    }
+
+    fn function_addresses(&mut self, file: &Path, name: &str) -> Vec<u64> {
+        let read = |module| functions::function_addresses(module, name);
+        self.module(file).map(read).unwrap_or_default()
+    }
+
+    fn similar_functions(&mut self, file: &Path, name: &str) -> Vec<String> {
+        let read = |module| functions::similar_functions(module, name);
+        self.module(file).map(read).unwrap_or_default()
+    }
+
+    fn source_text(&mut self, request: &SourceTextRequest) -> SourceTextAnswer {
+        source_text::read_source_text(request)
     }
 }

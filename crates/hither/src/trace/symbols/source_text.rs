@@ -6,12 +6,14 @@
 //! changed since the program was built is left out.
 use super::elf::open_regular;
 use super::frame_filter;
+use crate::trace::symbolizer::Symbolizer;
 use hither_profile::{Profile, RegionKind, SourceText};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Lines before and after the one that is meant.
@@ -27,17 +29,50 @@ const MAX_READ: u64 = 32 << 20;
 const MAX_PLACES: usize = 4096;
 const TAB: &str = "    ";
 
-/// Adds the table; and to the limits what was changed since.
-pub fn keep_source_text(profile: &mut Profile) {
-    let places = quoted_places(profile);
+/// Which lines are asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SourceTextRequest {
+    /// Files and lines there, most accesses first.
+    places: Vec<(String, u32)>,
+    /// What was built from the source.
+    programs: Vec<PathBuf>,
+    /// Only from files that everybody may read.
+    only_public: bool,
+}
+
+/// Lines by file and number, and what is missing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SourceTextAnswer {
+    lines: Vec<(String, u32, String)>,
+    limit: Option<String>,
+}
+
+/// Adds the table; and to the limits what was changed since. The profile may be read by others
+/// than who traces it, and a program says which files are its source: so root quotes only what
+/// others can read.
+pub fn keep_source_text(profile: &mut Profile, symbols: &mut dyn Symbolizer) {
+    let answer = symbols.source_text(&SourceTextRequest {
+        places: quoted_places(profile),
+        programs: own_programs(profile),
+        only_public: nix::unistd::geteuid().is_root(),
+    });
+    let rows = answer.lines.into_iter();
+    let rows = rows.map(|(file, line, text)| SourceText { file, line, text });
+    profile.source_text = rows.collect();
+    profile.meta.limits.extend(answer.limit);
+}
+
+/// Reads them.
+pub fn read_source_text(request: &SourceTextRequest) -> SourceTextAnswer {
     let mut files = QuotedFiles {
-        built: build_time(profile),
+        built: build_time(&request.programs),
+        only_public: request.only_public,
         unread: MAX_READ,
         ..QuotedFiles::default()
     };
     let mut kept: BTreeMap<(&str, u32), String> = BTreeMap::new();
     let mut left = MAX_BYTES;
-    for (file, line) in places.iter().take(MAX_PLACES) {
+    for (file, line) in &request.places {
         let Some(text) = files.lines(file).filter(|t| *line as usize <= t.len()) else {
             continue;
         };
@@ -56,13 +91,13 @@ pub fn keep_source_text(profile: &mut Profile) {
                 .map(|l| ((file.as_str(), l), text[l as usize - 1].clone())),
         );
     }
-    let rows = kept.into_iter().map(|((file, line), text)| SourceText {
-        file: file.to_owned(),
-        line,
-        text,
-    });
-    profile.source_text = rows.collect();
-    profile.meta.limits.extend(files.limit());
+    let lines = kept.into_iter();
+    SourceTextAnswer {
+        lines: lines
+            .map(|((file, line), text)| (file.to_owned(), line, text))
+            .collect(),
+        limit: files.limit(),
+    }
 }
 
 /// Each place that a report may name, most accesses first.
@@ -97,12 +132,13 @@ fn quoted_places(profile: &Profile) -> Vec<(String, u32)> {
     places.sort_unstable();
     places
         .into_iter()
+        .take(MAX_PLACES)
         .map(|(_, file, line)| (file, line))
         .collect()
 }
 
-/// When the newest of the program's own files was written, where that is known.
-fn build_time(profile: &Profile) -> Option<SystemTime> {
+/// The program's own files.
+fn own_programs(profile: &Profile) -> Vec<PathBuf> {
     let regions = profile.regions.iter();
     let mapped = regions
         .filter(|r| r.kind == RegionKind::Elf)
@@ -110,7 +146,13 @@ fn build_time(profile: &Profile) -> Option<SystemTime> {
     let processes = profile.meta.processes.iter().map(|p| &p.executable);
     let files: BTreeSet<&Path> = mapped.chain(processes).map(Path::new).collect();
     let own = files.into_iter().filter(|f| !frame_filter::is_system(f));
-    let changed = own.filter_map(|f| f.metadata().ok()?.modified().ok());
+    own.map(Path::to_owned).collect()
+}
+
+/// When the newest of them was written, where that is known.
+fn build_time(programs: &[PathBuf]) -> Option<SystemTime> {
+    let changed = programs.iter();
+    let changed = changed.filter_map(|f| f.metadata().ok()?.modified().ok());
     changed.max()
 }
 
@@ -118,6 +160,7 @@ fn build_time(profile: &Profile) -> Option<SystemTime> {
 #[derive(Default)]
 struct QuotedFiles {
     built: Option<SystemTime>,
+    only_public: bool,
     /// Bytes that may still be read.
     unread: u64,
     read: HashMap<String, Option<Vec<String>>>,
@@ -138,9 +181,7 @@ impl QuotedFiles {
     fn read_lines(&mut self, name: &str) -> Option<Vec<String>> {
         let (file, _) = open_regular(Path::new(name), MAX_FILE.min(self.unread)).ok()?;
         let about = file.metadata().ok()?;
-        // A program says which files are its source. The profile may be read by others than who
-        // traces it, so root quotes only what others can read anyway.
-        if nix::unistd::geteuid().is_root() && about.mode() & 0o004 == 0 {
+        if self.only_public && about.mode() & 0o004 == 0 {
             return None;
         }
         if self

@@ -77,7 +77,7 @@ fn lines_name_the_innermost_inlined_function() {
         &["-g", "-O2", "-no-pie", "-gz"],
     ] {
         let program = shop.build("c.c", C, options);
-        let inner = super::super::function_addresses(&program, "inner").expect("it is there")[0];
+        let inner = super::super::ProgramSymbols::new().function_addresses(&program, "inner")[0];
         let mut symbols = ProgramSymbols::new();
         let expected = SourceLine {
             file: shop.path("c.c").to_string_lossy().into_owned(),
@@ -86,7 +86,7 @@ fn lines_name_the_innermost_inlined_function() {
             ..SourceLine::default()
         };
         assert_eq!(symbols.source_line(&program, inner), Some(expected));
-        let main = super::super::function_addresses(&program, "main").expect("it is there")[0];
+        let main = super::super::ProgramSymbols::new().function_addresses(&program, "main")[0];
         let lines: Vec<_> = (main..main + 24)
             .filter_map(|pc| symbols.source_line(&program, pc))
             .filter(|l| l.function == "middle")
@@ -103,7 +103,7 @@ fn lines_name_the_innermost_inlined_function() {
 fn without_debug_information_a_line_is_a_function() {
     let shop = Workshop::new();
     let program = shop.build("c.c", C, &["-O1"]);
-    let inner = super::super::function_addresses(&program, "inner").expect("it is there")[0];
+    let inner = super::super::ProgramSymbols::new().function_addresses(&program, "inner")[0];
     let expected = SourceLine {
         function: "inner".into(),
         ..SourceLine::default()

@@ -1,7 +1,7 @@
 //! Damaged files must give names or nothing, never a panic, a hang or a huge allocation.
 use super::Workshop;
 use crate::trace::symbolizer::Symbolizer;
-use crate::trace::symbols::{function_addresses, ProgramSymbols};
+use crate::trace::symbols::ProgramSymbols;
 use hither_model::rng::Rng;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn ask_everything(program: &Path) {
         symbols.source_line(program, pc);
         symbols.allocation_name(&[(program.to_owned(), pc)]);
     }
-    let _ = function_addresses(program, "main");
+    let _ = ProgramSymbols::new().function_addresses(program, "main");
 }
 
 #[test]

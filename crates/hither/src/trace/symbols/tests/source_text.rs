@@ -1,6 +1,6 @@
 //! Which lines of source a profile keeps.
 use super::Workshop;
-use crate::trace::symbols::keep_source_text;
+use crate::trace::symbols::{keep_source_text, ProgramSymbols};
 use hither_profile::{FirstTouchLine, Object, Process, Profile, ProfileMeta, SourceSite};
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn object(file: &Path, line: u32, accesses: u64) -> Object {
 }
 
 fn kept(profile: &mut Profile) -> Vec<(u32, String)> {
-    keep_source_text(profile);
+    keep_source_text(profile, &mut ProgramSymbols::new());
     let rows = profile.source_text.iter();
     rows.map(|r| (r.line, r.text.clone())).collect()
 }

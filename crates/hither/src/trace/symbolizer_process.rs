@@ -1,0 +1,211 @@
+//! A [`Symbolizer`] in a process of its own, which may read files and do nothing else: ELF, DWARF and
+//! source are parsed there. They are as good or bad as who made the program, and hither may be root.
+//!
+//! ```text
+//!  hither --file, address--> symbolizer process (reads as the program's user, writes nothing)
+//!         <--names---------
+//! ```
+//! A line of JSON each way. Where the process fails, all that it would have said is not known, and
+//! the profile says so.
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use hither_sys::sandbox::{self, FileRights};
+use hither_sys::{launch, process};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::symbolizer::{AllocationName, SourceLine, StaticObject, StructField, Symbolizer};
+use super::symbols::{ProgramSymbols, SourceTextAnswer, SourceTextRequest};
+
+/// Time for one answer. Debug information of a gigabyte takes some ten seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Bytes of one answer.
+const MAX_ANSWER: u64 = 1 << 30;
+
+#[derive(Serialize, Deserialize)]
+enum SymbolRequest {
+    StaticObjects(PathBuf),
+    Members(PathBuf, StaticObject),
+    SourceLine(PathBuf, u64),
+    ProgramLine(PathBuf, u64),
+    AllocationName(Vec<(PathBuf, u64)>),
+    CallPath(Vec<(PathBuf, u64)>),
+    HasFixedAddress(PathBuf),
+    FunctionAddresses(PathBuf, String),
+    SimilarFunctions(PathBuf, String),
+    SourceText(SourceTextRequest),
+}
+
+/// Our end. Dropping it ends the process.
+pub struct SymbolizerProcess {
+    connection: Option<BufReader<UnixStream>>,
+    pid: nix::unistd::Pid,
+}
+
+impl SymbolizerProcess {
+    /// Splits it off; to be called while this process has one thread. `of`: whose files it may read
+    /// where hither is root; `None` for all files.
+    ///
+    /// # Errors
+    /// When the kernel makes no process or does not let it give up its rights.
+    pub fn start(of: Option<&FileRights>) -> Result<SymbolizerProcess> {
+        let (ours, theirs) = UnixStream::pair().context("cannot make a socket pair")?;
+        // Others than root read only what they could without it.
+        let is_needed = nix::unistd::geteuid().is_root();
+        let pid = process::fork_off(|| {
+            let _ = nix::sys::prctl::set_name(c"hither-symbols");
+            let confined = launch::release_inherited_files(&[theirs.as_raw_fd()])
+                .and_then(|()| sandbox::confine_to_reading(of));
+            let may_serve = confined.is_ok() || !is_needed;
+            match (may_serve, writeln!(&theirs, "{may_serve}")) {
+                (true, Ok(())) => serve(theirs),
+                _ => 1,
+            }
+        });
+        let pid = pid.context("cannot split off the process that reads symbols")?;
+        ours.set_read_timeout(Some(PATIENCE))
+            .context("cannot set up the process that reads symbols")?;
+        let mut started = SymbolizerProcess {
+            connection: Some(BufReader::new(ours)),
+            pid,
+        };
+        match started.receive() {
+            Some(true) => Ok(started),
+            _ => anyhow::bail!("the process that reads symbols cannot give up its rights here; start hither as the program's user, not as root"),
+        }
+    }
+
+    /// What the profile lacks for its failing.
+    pub fn limit(&self) -> Option<String> {
+        let failed = self.connection.is_none();
+        failed.then(|| {
+            "Names and source lines are missing: reading the program's files failed or took minutes."
+                .to_owned()
+        })
+    }
+
+    fn ask<T: DeserializeOwned + Default>(&mut self, request: &SymbolRequest) -> T {
+        let answer = self.send(request).and_then(|()| self.receive());
+        if answer.is_none() {
+            self.connection = None;
+        }
+        answer.unwrap_or_default()
+    }
+
+    fn send(&mut self, request: &SymbolRequest) -> Option<()> {
+        let mut line = serde_json::to_vec(request).ok()?;
+        line.push(b'\n');
+        self.connection.as_mut()?.get_mut().write_all(&line).ok()
+    }
+
+    fn receive<T: DeserializeOwned>(&mut self) -> Option<T> {
+        let mut line = Vec::new();
+        let mut connection = self.connection.as_mut()?.take(MAX_ANSWER);
+        connection.read_until(b'\n', &mut line).ok()?;
+        serde_json::from_slice(&line).ok()
+    }
+}
+
+impl Drop for SymbolizerProcess {
+    fn drop(&mut self) {
+        self.connection = None;
+        // It may be busy for long.
+        let _ = process::send_signal(self.pid.as_raw(), nix::libc::SIGKILL);
+        let _ = nix::sys::wait::waitpid(self.pid, None);
+    }
+}
+
+impl Symbolizer for SymbolizerProcess {
+    fn static_objects(&mut self, file: &Path) -> Vec<StaticObject> {
+        self.ask(&SymbolRequest::StaticObjects(file.to_owned()))
+    }
+
+    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<StructField> {
+        self.ask(&SymbolRequest::Members(file.to_owned(), object.clone()))
+    }
+
+    fn source_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
+        self.ask(&SymbolRequest::SourceLine(file.to_owned(), vaddr))
+    }
+
+    fn program_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
+        self.ask(&SymbolRequest::ProgramLine(file.to_owned(), vaddr))
+    }
+
+    fn allocation_name(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
+        self.ask(&SymbolRequest::AllocationName(frames.to_vec()))
+    }
+
+    fn call_path(&mut self, frames: &[(PathBuf, u64)]) -> Vec<SourceLine> {
+        self.ask(&SymbolRequest::CallPath(frames.to_vec()))
+    }
+
+    fn has_fixed_address(&mut self, file: &Path) -> bool {
+        self.ask(&SymbolRequest::HasFixedAddress(file.to_owned()))
+    }
+
+    fn function_addresses(&mut self, file: &Path, name: &str) -> Vec<u64> {
+        self.ask(&SymbolRequest::FunctionAddresses(
+            file.to_owned(),
+            name.to_owned(),
+        ))
+    }
+
+    fn similar_functions(&mut self, file: &Path, name: &str) -> Vec<String> {
+        self.ask(&SymbolRequest::SimilarFunctions(
+            file.to_owned(),
+            name.to_owned(),
+        ))
+    }
+
+    fn source_text(&mut self, request: &SourceTextRequest) -> SourceTextAnswer {
+        self.ask(&SymbolRequest::SourceText(request.clone()))
+    }
+}
+
+/// The process: answers until hither has no more questions.
+fn serve(connection: UnixStream) -> u8 {
+    let mut symbols = ProgramSymbols::new();
+    let mut lines = BufReader::new(connection);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match lines.read_until(b'\n', &mut line) {
+            Ok(1..) => {}
+            _ => return 0,
+        }
+        let Some(mut reply) = answer(&mut symbols, &line) else {
+            return 1;
+        };
+        reply.push(b'\n');
+        if lines.get_mut().write_all(&reply).is_err() {
+            return 0;
+        }
+    }
+}
+
+fn answer(symbols: &mut ProgramSymbols, request: &[u8]) -> Option<Vec<u8>> {
+    use SymbolRequest as Ask;
+    let json = match serde_json::from_slice(request).ok()? {
+        Ask::StaticObjects(file) => serde_json::to_vec(&symbols.static_objects(&file)),
+        Ask::Members(file, object) => serde_json::to_vec(&symbols.members(&file, &object)),
+        Ask::SourceLine(file, vaddr) => serde_json::to_vec(&symbols.source_line(&file, vaddr)),
+        Ask::ProgramLine(file, vaddr) => serde_json::to_vec(&symbols.program_line(&file, vaddr)),
+        Ask::AllocationName(frames) => serde_json::to_vec(&symbols.allocation_name(&frames)),
+        Ask::CallPath(frames) => serde_json::to_vec(&symbols.call_path(&frames)),
+        Ask::HasFixedAddress(file) => serde_json::to_vec(&symbols.has_fixed_address(&file)),
+        Ask::FunctionAddresses(file, name) => {
+            serde_json::to_vec(&symbols.function_addresses(&file, &name))
+        }
+        Ask::SimilarFunctions(file, name) => {
+            serde_json::to_vec(&symbols.similar_functions(&file, &name))
+        }
+        Ask::SourceText(wanted) => serde_json::to_vec(&symbols.source_text(&wanted)),
+    };
+    json.ok()
+}
