@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 13
+#define HI_VERSION 14
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -344,12 +344,13 @@ struct hi_block {
 };
 
 /* A data structure that lies at addresses known to the tracer: all blocks of an allocation
- * site, a variable, or the bytes of an ELF segment that are no variable's. Its id is unique in
+ * site, all mappings that the program makes at a site, a variable, or the bytes of an ELF segment that are no
+ * variable's. Its id is unique in
  * its process and inherited by forked children. kind is written last. Two ids have no record:
  * HI_OBJECT_NONE is memory of which the tracer knows nothing, HI_OBJECT_FREE is on a page with
  * heap blocks, but in none that lives. */
 enum { HI_OBJECT_NONE = 0, HI_OBJECT_FREE = 1, HI_OBJECT_FIRST = 2 };
-enum { HI_OBJECT_SITE = 1, HI_OBJECT_VARIABLE, HI_OBJECT_CONSTANTS, HI_OBJECT_UNNAMED };
+enum { HI_OBJECT_SITE = 1, HI_OBJECT_VARIABLE, HI_OBJECT_CONSTANTS, HI_OBJECT_UNNAMED, HI_OBJECT_MAPPING };
 struct hi_object {
   uint32_t kind, process, id;
   uint32_t generation; /* of the process, when the object was found */

@@ -184,8 +184,14 @@ uint32_t hi_object_remove(struct hi_local *t, uint64_t address, uint64_t *size) 
   return object;
 }
 
-/* Nothing lies in the range any more: it was unmapped. */
+/* Whether its blocks are whole mappings. */
+bool hi_object_is_mapping(uint32_t object) {
+  return object >= HI_OBJECT_FIRST && hi_run.objects[hi_objects.record[object]].kind == HI_OBJECT_MAPPING;
+}
+
+/* Nothing lies in the range any more: it was unmapped. Heap blocks are freed by themselves. */
 void hi_object_clear(uint64_t address, uint64_t size) {
+  uint32_t mapping = HI_OBJECT_NONE, pages = 0; /* of one object, not yet counted as freed */
   uint64_t end = (address + size + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;
   for (uint64_t page = address >> HI_PAGE_SHIFT; page < end && end >> HI_LEAF_SHIFT < HI_LEAVES; page++) {
     uint32_t *entry = entry_of(page, false);
@@ -194,11 +200,21 @@ void hi_object_clear(uint64_t address, uint64_t size) {
       continue;
     }
     uint32_t old = __atomic_exchange_n(entry, HI_OBJECT_NONE, __ATOMIC_RELAXED);
-    if (!(old & HI_OBJECT_TABLE)) continue;
+    if (!(old & HI_OBJECT_TABLE)) {
+      uint32_t object = old & (HI_PROCESS_OBJECTS - 1);
+      if (object != mapping) {
+        if (pages) hi_object_freed(mapping, (uint64_t)pages << HI_PAGE_SHIFT);
+        mapping = hi_object_is_mapping(object) ? object : HI_OBJECT_NONE;
+        pages = 0;
+      }
+      if (mapping) pages++;
+      continue;
+    }
     hi_spin_lock(&hi_objects.lock);
     give_table(table_of(old));
     hi_spin_unlock(&hi_objects.lock);
   }
+  if (pages) hi_object_freed(mapping, (uint64_t)pages << HI_PAGE_SHIFT);
 }
 
 static uint64_t granules(uint64_t bytes) { return (bytes + (1u << HI_GRANULE_SHIFT) - 1) >> HI_GRANULE_SHIFT; }

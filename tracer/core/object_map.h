@@ -41,6 +41,7 @@ uint32_t hi_object_remove(struct hi_local *t, uint64_t address, uint64_t *size);
 void hi_object_clear(uint64_t address, uint64_t size);
 void hi_object_allocated(uint32_t object, uint64_t bytes);
 void hi_object_freed(uint32_t object, uint64_t bytes);
+bool hi_object_is_mapping(uint32_t object);
 
 /* The object at an address; with HI_SPLIT if another object lies on the same line, so that further
  * accesses to the line may be to that one. On a line with one object all bytes count as

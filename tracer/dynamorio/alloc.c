@@ -1,4 +1,5 @@
-/* alloc.c: heap blocks: where they lie, and which calls allocated them.
+/* alloc.c: heap blocks, and mappings that the program makes for itself: where they lie, and which calls
+ * allocated them.
  *
  * Only the outermost allocation function counts (operator new calls malloc). Blocks that the same
  * calls allocate are one object of the object map; those of header.alloc_min bytes or more are
@@ -13,6 +14,8 @@
 /* Call paths that are told apart for one return address, and as many again by the next only: of an
  * allocator of the program's own (xmalloc) that all of it calls. */
 #define PATHS_OF_CALL 256
+/* Bytes. As MIN_MAPPING of the collector, which puts smaller ones together. */
+#define SMALLEST_MAPPING (64u << 10)
 
 /* Call instructions, by their first byte, and by the reg field of the second for CALL_INDIRECT. */
 enum { CALL_NEAR = 0xe8, CALL_NEAR_BYTES = 5, CALL_INDIRECT = 0xff, CALL_INDIRECT_REG = 2, LONGEST_CALL = 7 };
@@ -64,8 +67,8 @@ static bool matches(const struct path *path, const uint64_t *words, size_t n) {
   return true;
 }
 
-static uint32_t new_path(struct hi_local *t, struct path path, uint32_t *head) {
-  struct hi_object site = {.kind = HI_OBJECT_SITE, .thread = t->shared->serial};
+static uint32_t new_path(struct hi_local *t, struct path path, uint32_t kind, uint32_t *head) {
+  struct hi_object site = {.kind = kind, .thread = t->shared->serial};
   memcpy(site.frames, path.frames, sizeof site.frames);
   path.object = hi_object_new(site);
   hi_spin_lock(&paths_lock);
@@ -78,27 +81,24 @@ static uint32_t new_path(struct hi_local *t, struct path path, uint32_t *head) {
   return path.object;
 }
 
-/* The object of the blocks that the callers allocate. */
-static uint32_t object_of_callers(void *dc, void *wrap) {
-  struct path path = {.frames = {(uint64_t)drwrap_get_retaddr(wrap)}};
-  uint64_t words[STACK_WORDS];
-  size_t got = 0;
-  dr_mcontext_t *mc = drwrap_get_mcontext_ex(wrap, DR_MC_INTEGER | DR_MC_CONTROL);
-  if (!dr_safe_read((void *)(mc->xsp + 8), sizeof words, words, &got)) got = 0;
+/* The object of what is allocated by the call that returns to `caller`, and by its callers, whose return
+ * addresses are among the first `n` words above it on the stack. */
+static uint32_t object_of_callers(void *dc, uint32_t kind, uint64_t caller_pc, const uint64_t *words, size_t n) {
+  struct path path = {.frames = {caller_pc}};
   uint32_t *head = &heads[path.frames[0] * HI_HASH_MULTIPLIER >> 32 & (PATH_HEADS - 1)];
   uint32_t same = 0, caller = 0, others = 0; /* others: all paths that are not told apart */
   for (uint32_t i = __atomic_load_n(head, __ATOMIC_ACQUIRE); i; i = paths[i].next) {
     if (paths[i].frames[0] != path.frames[0]) continue;
     if (!paths[i].at[1]) others = i;
-    else if (!matches(&paths[i], words, got / 8)) same++;
+    else if (!matches(&paths[i], words, n)) same++;
     else if (!paths[i].is_short) return paths[i].object;
     else caller = i;
   }
   if (caller) return paths[caller].object;
   path.is_short = same >= PATHS_OF_CALL;
-  if (same < 2 * PATHS_OF_CALL) find_frames(&path, words, got / 8);
+  if (same < 2 * PATHS_OF_CALL) find_frames(&path, words, n);
   if (!path.at[1] && others) return paths[others].object;
-  return new_path(host_local(dc), path, head);
+  return new_path(host_local(dc), path, kind, head);
 }
 
 static void report(void *dc, uint64_t address, const struct request *r) {
@@ -152,7 +152,11 @@ static void before(void *wrap, void **data) {
   if (depth) return;
   struct request r = {0};
   fill_request(wrap, &r, which);
-  r.object = object_of_callers(dc, wrap);
+  uint64_t words[STACK_WORDS];
+  size_t got = 0;
+  dr_mcontext_t *mc = drwrap_get_mcontext_ex(wrap, DR_MC_INTEGER | DR_MC_CONTROL);
+  if (!dr_safe_read((void *)(mc->xsp + 8), sizeof words, words, &got)) got = 0;
+  r.object = object_of_callers(dc, HI_OBJECT_SITE, (uint64_t)drwrap_get_retaddr(wrap), words, got / 8);
   struct request *keep = dr_thread_alloc(dc, sizeof *keep);
   *keep = r;
   *data = keep;
@@ -176,6 +180,28 @@ static void after(void *wrap, void *data) {
     report(dc, address, r);
   }
   dr_thread_free(dc, r, sizeof *r);
+}
+
+/* After a system call that made a mapping. Those that allocation functions make hold blocks. The first
+ * return address on the stack is that in the caller of mmap, or of what the program has in its place. */
+void alloc_mapped(void *dc, uint64_t address, uint64_t size) {
+  if (size < SMALLEST_MAPPING || drmgr_get_tls_field(dc, depth_slot)) return;
+  dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_CONTROL};
+  uint64_t words[STACK_WORDS];
+  size_t got = 0, first = 0;
+  if (!dr_get_mcontext(dc, &mc) || !dr_safe_read((void *)mc.xsp, sizeof words, words, &got)) return;
+  while (first < got / 8 && !alloc_follows_call(words[first])) first++;
+  if (first == got / 8) return;
+  uint32_t object = object_of_callers(dc, HI_OBJECT_MAPPING, words[first], words + first + 1, got / 8 - first - 1);
+  report(dc, address, &(struct request){.size = size, .object = object});
+}
+
+/* A mapping of the program's own has another size or place. */
+void alloc_remapped(void *dc, uint64_t from, uint64_t old_size, uint64_t to, uint64_t size) {
+  uint32_t object = hi_object_at(from) & (HI_PROCESS_OBJECTS - 1);
+  if (!hi_object_is_mapping(object)) return;
+  hi_object_clear(from, old_size);
+  report(dc, to, &(struct request){.size = size, .object = object});
 }
 
 static void before_free(void *wrap, void **data) {

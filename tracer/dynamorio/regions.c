@@ -192,7 +192,14 @@ static void file_of(int fd, uint64_t *dev, uint64_t *ino, char *path, size_t siz
   path[n > 0 ? n : 0] = 0;
 }
 
-static void mapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
+/* Memory that the program takes for itself, and may use: not the stacks of threads, and not what it only
+ * reserves. */
+static bool is_own_memory(const uint64_t *a) {
+  uint64_t kinds = MAP_ANONYMOUS | MAP_PRIVATE | MAP_STACK | MAP_GROWSDOWN | MAP_NORESERVE;
+  return (a[2] & PROT_WRITE) && (a[3] & kinds) == (MAP_ANONYMOUS | MAP_PRIVATE);
+}
+
+static void mapped(void *dc, struct hi_local *t, const uint64_t *a, uint64_t address) {
   uint64_t length = (a[1] + HI_PAGE_BYTES - 1) & ~(HI_PAGE_BYTES - 1);
   if (modules_contain(address, length)) return;
   hi_object_clear(address, length); /* a block that was moved away by mremap */
@@ -214,6 +221,7 @@ static void mapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
   hi_bump_generation();
   uint64_t e[] = {address, length, a[2], a[3], dev, ino};
   hi_emit(t, HI_EV_MAP, kind, e, 6, *path ? path : NULL);
+  if (is_own_memory(a)) alloc_mapped(dc, address, length);
 }
 
 static void attached(struct hi_local *t, const uint64_t *a, uint64_t address) {
@@ -226,7 +234,7 @@ static void attached(struct hi_local *t, const uint64_t *a, uint64_t address) {
 }
 
 /* The pages keep their ids, and so their counts, at the new address. */
-static void remapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
+static void remapped(void *dc, struct hi_local *t, const uint64_t *a, uint64_t address) {
   uint64_t from = a[0] >> HI_PAGE_SHIFT, to = address >> HI_PAGE_SHIFT;
   uint64_t old_pages = (a[1] + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT,
            new_pages = (a[2] + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;
@@ -246,6 +254,7 @@ static void remapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
   hi_bump_generation();
   uint64_t e[] = {a[0], old_pages << HI_PAGE_SHIFT, address, new_pages << HI_PAGE_SHIFT};
   hi_emit(t, HI_EV_REMAP, 0, e, 4, NULL);
+  alloc_remapped(dc, e[0], e[1], e[2], e[3]);
 }
 
 static void broke(struct hi_local *t, uint64_t end) {
@@ -273,12 +282,12 @@ static void after_syscall(void *dc, int number) {
   if (failed) return;
   char name[16];
   switch (number) {
-  case SYS_mmap: mapped(t, a, (uint64_t)result); break;
+  case SYS_mmap: mapped(dc, t, a, (uint64_t)result); break;
   case SYS_fork:
   case SYS_vfork:
   case SYS_clone:
   case SYS_clone3: t->child_index = 0; break;
-  case SYS_mremap: remapped(t, a, (uint64_t)result); break;
+  case SYS_mremap: remapped(dc, t, a, (uint64_t)result); break;
   case SYS_shmat: attached(t, a, (uint64_t)result); break;
   case SYS_prctl:
     if (a[0] == PR_SET_NAME && prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);

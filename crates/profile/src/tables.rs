@@ -225,7 +225,7 @@ pub enum ObjectKind {
     Static,
     /// Blocks of one allocation site.
     Heap,
-    /// An anonymous mapping.
+    /// An anonymous mapping, or all of a site.
     Mmap,
     /// A thread's stack.
     Stack,

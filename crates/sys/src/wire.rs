@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -24,6 +24,7 @@ pub const OBJECT_SITE: u32 = 1;
 pub const OBJECT_VARIABLE: u32 = 2;
 pub const OBJECT_CONSTANTS: u32 = 3;
 pub const OBJECT_UNNAMED: u32 = 4;
+pub const OBJECT_MAPPING: u32 = 5;
 pub const OBSERVATIONS: u32 = 2048;
 pub const CHUNKS: u32 = 1 << 16;
 pub const CHUNK_PAGES: u32 = 1024;

@@ -65,6 +65,16 @@ impl Trial {
         self.check_limited(line, "unlimited", Duration::from_secs(3))
     }
 
+    /// No file that it was to name things from was too much for it.
+    fn check_names(&self) -> Result<(), String> {
+        let profile = hither_profile::read(&self.path("p.hither")).map_err(|e| e.to_string())?;
+        let mut limits = profile.meta.limits.iter();
+        match limits.find(|limit| limit.starts_with("Names and source lines are missing")) {
+            Some(limit) => Err(limit.clone()),
+            None => Ok(()),
+        }
+    }
+
     fn check_limited(&self, line: &[&str], memory: &str, patience: Duration) -> Result<(), String> {
         let limits =
             format!("ulimit -c 0; ulimit -t {MOST_CPU}; ulimit -v {memory}; exec \"$0\" \"$@\"");
@@ -116,7 +126,24 @@ fn peak_of(pid: u32) -> u64 {
     kib.map_or(0, |kib| kib.parse().expect("a number"))
 }
 
-/// After `patience` its own children are killed.
+fn children_of(pid: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    children
+        .split_whitespace()
+        .map(|pid| pid.parse().expect("pid"))
+        .collect()
+}
+
+/// The process that reads the program's files for hither.
+fn symbolizer_of(pid: u32) -> Option<u32> {
+    let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    children_of(pid)
+        .into_iter()
+        .find(|&child| name(child).trim() == "hither-symbols")
+}
+
+/// After `patience` its own children, but for the one that reads files for it, are killed.
 fn wait(mut child: Child, patience: Duration) -> Result<ExitStatus, String> {
     let began = Instant::now();
     let mut looks = 0;
@@ -126,16 +153,16 @@ fn wait(mut child: Child, patience: Duration) -> Result<ExitStatus, String> {
         }
         let id = child.id();
         looks += 1;
-        if looks % 16 == 0 && peak_of(id) > MOST_RESIDENT {
+        if looks % 16 == 0 && peak_of(id).max(symbolizer_of(id).map_or(0, peak_of)) > MOST_RESIDENT
+        {
             let _ = child.kill();
             let _ = child.wait();
             return Err(format!("it takes more than {} MiB", MOST_RESIDENT >> 10));
         }
         if began.elapsed() > patience {
-            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-            for pid in children.unwrap_or_default().split_whitespace() {
-                let pid = Pid::from_raw(pid.parse().expect("pid"));
-                let _ = kill(pid, Signal::SIGKILL);
+            let own = symbolizer_of(id);
+            for pid in children_of(id).into_iter().filter(|&pid| own != Some(pid)) {
+                let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
             }
         }
         if began.elapsed() > MOST_WALL {

@@ -100,6 +100,7 @@ fn debug_information() {
         fs::set_permissions(trial.path("program"), mode).expect("chmod");
         let told =
             trial.check_trace(&["trace", "-q", "-o", "p", "--", "./program", "1", "20", "3"]);
-        told.and_then(|()| trial.check(&["report", "--text", "p.hither"]))
+        told.and_then(|()| trial.check_names())
+            .and_then(|()| trial.check(&["report", "--text", "p.hither"]))
     });
 }

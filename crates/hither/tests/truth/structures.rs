@@ -245,3 +245,37 @@ fn an_allocator_of_the_programs_own_is_told_by_its_caller() {
     let (_, node) = named(&p, "node")[0];
     assert_eq!((node.count, node.allocated), (1024, 1024 * 24));
 }
+
+/// Memory that a program takes by mmap is called after the variable that receives it.
+#[test]
+fn mappings_are_named_after_the_call_that_makes_them() {
+    let rounds = 10;
+    let line = format!("mapped {rounds}");
+    let p = run(&line).profile();
+    let words = |kib: u64| kib * 1024 / 8;
+    for (name, size, count, allocated, writes) in [
+        ("grid", 4096, 1, 4096, rounds * words(4096)),
+        ("chunk", 10_240, 10, 10_240, words(10_240)),
+        ("turn", 256, rounds, rounds * 256, rounds * words(256)),
+        ("grown", 512, 2, 576, words(512)),
+    ] {
+        let (_, object) = named(&p, name)[0];
+        let kib = |bytes: u64| bytes / 1024;
+        assert_eq!(object.kind, ObjectKind::Mmap, "{name}");
+        assert_eq!(
+            (kib(object.size), object.count, kib(object.allocated)),
+            (size, count, allocated),
+            "{name}"
+        );
+        assert_eq!(
+            (object.type_name.as_str(), object.line),
+            ("long", line_of("mapped.c", &format!("*{name} = "))),
+            "{name}"
+        );
+        assert_within(object.writes, writes, 0.01, name);
+    }
+    let stack = p.objects.iter().find(|o| o.name == "stack of thread 1");
+    let stack = stack.expect("the thread's stack");
+    assert!(stack.writes >= rounds * words(64), "{}", stack.writes);
+    check_against_oracle(&line);
+}

@@ -1,4 +1,4 @@
-//! Heap blocks by the calls that allocated them.
+//! Heap blocks, and mappings of the program's own, by the calls that allocated them.
 use super::memory_budget::{BLOCK_BYTES, SITE_BYTES};
 use super::regions::RegionMap;
 use hither_sys::{wire, Segment};
@@ -11,6 +11,8 @@ pub const MAX_RANGES: usize = 10_000;
 #[derive(Default)]
 pub struct AllocationSite {
     pub process: u32,
+    /// Its blocks are mappings, not the allocator's.
+    pub maps: bool,
     /// Serial of the thread of the first block.
     pub thread: u32,
     /// (module's region, ELF address) of each call, innermost first.
@@ -74,7 +76,7 @@ impl HeapTracker {
             return Some(site);
         }
         let object = segment.target_object(record);
-        if object.kind != wire::OBJECT_SITE {
+        if ![wire::OBJECT_SITE, wire::OBJECT_MAPPING].contains(&object.kind) {
             return None;
         }
         let calls = object.frames.iter().take_while(|&&pc| pc != 0);
@@ -86,6 +88,7 @@ impl HeapTracker {
         regions.budget.spend(SITE_BYTES);
         self.sites.push(AllocationSite {
             process,
+            maps: object.kind == wire::OBJECT_MAPPING,
             thread: object.thread,
             frames,
             ..AllocationSite::default()

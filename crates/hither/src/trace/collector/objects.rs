@@ -152,11 +152,19 @@ impl ObjectBuilder<'_> {
                 self.region(region).map(|r| (PathBuf::from(&r.file), vaddr))
             });
             let frames: Vec<_> = frames.collect();
-            let name = naming.allocation_name(&frames);
+            let mut name = naming.allocation_name(&frames);
+            let kind = if site.maps {
+                ObjectKind::Mmap
+            } else {
+                ObjectKind::Heap
+            };
+            if let (true, Some(library)) = (site.maps, name.name.strip_prefix(Object::BLOCKS_OF)) {
+                name.name = format!("mappings of {library}");
+            }
             let owner = self.input.threads.of_serial(site.thread);
             let object = *objects
-                .entry((site.process, AllocationKey::of(&name)))
-                .or_insert_with(|| self.add(heap_object(name, site.process, owner)));
+                .entry((site.process, AllocationKey::of(&name, kind)))
+                .or_insert_with(|| self.add(allocated_object(name, kind, site.process, owner)));
             let sum = &mut self.found.objects[object as usize];
             sum.size = sum.size.saturating_add(site.peak);
             sum.count = sum.count.saturating_add(site.count);
@@ -261,7 +269,12 @@ impl ObjectBuilder<'_> {
                 continue;
             };
             let region = &known.region;
-            let mapping = known.anonymous && !known.has_blocks;
+            // What the program mapped for itself is a structure already, also where it is a stack.
+            let has_kind = matches!(region.kind, RegionKind::Mmap | RegionKind::Stack);
+            if has_kind && known.anonymous && known.has_blocks {
+                continue;
+            }
+            let mapping = known.anonymous;
             if region.kind == RegionKind::Mmap && mapping && region.size < MIN_MAPPING {
                 let (process, size) = (region.process.0 + 1, region.size);
                 let object = self.unnamed_object(ObjectKind::Mmap, SMALL_MAPPINGS, process);
@@ -356,11 +369,12 @@ impl ObjectBuilder<'_> {
 }
 
 #[derive(PartialEq, Eq, Hash)]
-struct AllocationKey(String, String, String, u32, String);
+struct AllocationKey(ObjectKind, String, String, String, u32, String);
 
 impl AllocationKey {
-    fn of(n: &AllocationName) -> Self {
+    fn of(n: &AllocationName, kind: ObjectKind) -> Self {
         AllocationKey(
+            kind,
             n.name.clone(),
             n.type_name.clone(),
             n.file.clone(),
@@ -370,11 +384,16 @@ impl AllocationKey {
     }
 }
 
-fn heap_object(name: AllocationName, process: u32, owner: Option<ThreadIx>) -> Object {
+fn allocated_object(
+    name: AllocationName,
+    kind: ObjectKind,
+    process: u32,
+    owner: Option<ThreadIx>,
+) -> Object {
     Object {
         name: name.name,
         type_name: name.type_name,
-        kind: ObjectKind::Heap,
+        kind,
         file: name.file,
         line: name.line,
         function: name.function,

@@ -78,15 +78,29 @@ pub fn is_system(file: &Path) -> bool {
 }
 
 /// Whole names of functions that hand a block on.
-const GENERIC: [&str; 5] = ["alloc", "xalloc", "allocate", "safe_alloc", "my_alloc"];
+const GENERIC: [&str; 6] = [
+    "alloc",
+    "xalloc",
+    "allocate",
+    "safe_alloc",
+    "my_alloc",
+    "mmap",
+];
+
+/// What the names of others begin with: C++'s library, and how Go's runtime asks the system.
+const GENERIC_PREFIXES: [&str; 5] = [
+    "std::",
+    "__gnu_cxx::",
+    "runtime.mmap",
+    "runtime.sys",
+    "runtime.(*mheap).sysAlloc",
+];
 
 pub fn is_wrapper(function: &str) -> bool {
     let lower = unqualified(function).to_ascii_lowercase();
     WRAPPING.iter().any(|w| lower.contains(w))
         || GENERIC.contains(&lower.as_str())
-        || ["std::", "__gnu_cxx::"]
-            .iter()
-            .any(|p| function.starts_with(p))
+        || GENERIC_PREFIXES.iter().any(|p| function.starts_with(p))
 }
 
 pub fn is_library_source(file: &str) -> bool {

@@ -12,6 +12,10 @@ use std::path::Path;
 const MAX_SOURCE: u64 = 4 << 20;
 const MAX_LINE: usize = 2000;
 const MAX_FILES: usize = 1024;
+/// Extensions of files that no grammar is there for.
+const OTHER_LANGUAGES: [&str; 12] = [
+    "go", "s", "S", "asm", "d", "zig", "nim", "swift", "pas", "adb", "java", "pyx",
+];
 
 /// A file, read once; its syntax tree is made when it is asked for.
 #[derive(Default)]
@@ -25,6 +29,8 @@ impl SourceFile {
         let grammar = match extension(file) {
             Some("rs") => Grammar::Rust,
             Some("c") => Grammar::C,
+            Some(other) if OTHER_LANGUAGES.contains(&other) => return None,
+            // C++ has many, and none.
             _ => Grammar::Cpp,
         };
         let parse = || SourceTree::parse(self.lines.join("\n"), grammar);
