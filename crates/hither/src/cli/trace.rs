@@ -129,7 +129,11 @@ fn trace_one(
     let pid = Pid::from_raw(i32::try_from(child.id()).context("the program's process id")?);
     let end = child::wait_for_child(pid, &signals, || progress.show(|| running.live()));
     progress.end();
-    signals.let_go();
+    let leave_names = symbols.stopper()?;
+    signals.let_go(move || {
+        print_stderr("leaving names out; interrupt again to end without a profile");
+        leave_names();
+    });
     let end = end?;
     let status = child::exit_status(&end);
     let collected = running.finish(end, symbols);

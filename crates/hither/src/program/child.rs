@@ -58,12 +58,16 @@ impl HeldSignals {
         self.before
     }
 
-    /// The program has ended and the profile is still to be written. From a while after now on
-    /// signals end this process as any other, should that take long.
-    pub fn let_go(self) {
+    /// The program has ended and the profile is still to be written, which may take long. From a while
+    /// after now on the first signal has `hurry` called, and the next ends this process as any other.
+    pub fn let_go(self, hurry: impl FnOnce() + Send + 'static) {
         let watch = move || {
             std::thread::sleep(AFTERWARDS);
             while let Ok(Some(_)) = self.fd.read_signal() {}
+            let mut ready = [PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)];
+            while poll(&mut ready, PollTimeout::NONE) == Err(nix::errno::Errno::EINTR) {}
+            let _ = self.fd.read_signal();
+            hurry();
             let held: SigSet = HELD_SIGNALS.into_iter().collect();
             // This thread is the one that takes them.
             if held.thread_unblock().is_ok() {
@@ -177,7 +181,8 @@ mod tests {
     #[test]
     fn in_child_signals_are_let_go() {
         if std::env::var_os(IN_CHILD).is_some() {
-            HeldSignals::hold().expect("hold").let_go();
+            let signals = HeldSignals::hold().expect("hold");
+            signals.let_go(|| println!("\nhurried"));
             println!("\nheld");
             std::thread::sleep(Duration::from_secs(60));
         }
@@ -203,6 +208,11 @@ mod tests {
         send();
         std::thread::sleep(AFTERWARDS + Duration::from_secs(1));
         assert_eq!(child.try_wait().expect("wait"), None, "one signal too many");
+        send();
+        assert!(
+            lines.any(|line| line == "hurried"),
+            "the first one has it hurry"
+        );
         send();
         let ended = child.wait().expect("wait");
         assert_eq!(ended.signal(), Some(Signal::SIGTERM as i32));

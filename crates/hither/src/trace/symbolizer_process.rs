@@ -8,6 +8,7 @@
 //! A line of JSON each way. Where the process fails, all that it would have said is not known, and
 //! the profile says so.
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -80,11 +81,23 @@ impl SymbolizerProcess {
         }
     }
 
+    /// What ends it from another thread: nothing more is known then.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub fn stopper(&self) -> Result<impl FnOnce() + Send + 'static> {
+        let connection = self.connection.as_ref().map(|c| c.get_ref().try_clone());
+        let connection = connection.transpose().context("no file can be opened")?;
+        Ok(move || {
+            let _ = connection.map(|c| c.shutdown(Shutdown::Both));
+        })
+    }
+
     /// What the profile lacks for its failing.
     pub fn limit(&self) -> Option<String> {
         let failed = self.connection.is_none();
         failed.then(|| {
-            "Names and source lines are missing: reading the program's files failed or took minutes."
+            "Names and source lines are missing: reading the program's files failed, took minutes or was interrupted."
                 .to_owned()
         })
     }
