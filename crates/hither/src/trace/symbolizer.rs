@@ -51,8 +51,9 @@ pub struct AllocationName {
 /// Answers from the files of a program. Never fails: what is not known is empty.
 pub trait Symbolizer {
     fn static_objects(&mut self, file: &Path) -> Vec<StaticObject>;
-    /// The fields of a variable that is a structure or an array of them.
-    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<StructField>;
+    /// For each of the variables at these addresses its fields, where it is a structure or an array of
+    /// them.
+    fn members(&mut self, file: &Path, vaddrs: &[u64]) -> Vec<Vec<StructField>>;
     fn source_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
     /// The line of the program's own source: of code that was inlined from a library's header,
     /// where it was; `None` in a library of the system.

@@ -7,6 +7,7 @@
 //! ```
 //! A line of JSON each way. Where the process fails, all that it would have said is not known, and
 //! the profile says so.
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
@@ -31,7 +32,7 @@ const MAX_ANSWER: u64 = 1 << 30;
 #[derive(Serialize, Deserialize)]
 enum SymbolRequest {
     StaticObjects(PathBuf),
-    Members(PathBuf, StaticObject),
+    Members(PathBuf, Vec<u64>),
     SourceLine(PathBuf, u64),
     ProgramLine(PathBuf, u64),
     AllocationName(Vec<(PathBuf, u64)>),
@@ -45,6 +46,8 @@ enum SymbolRequest {
 /// Our end. Dropping it ends the process.
 pub struct SymbolizerProcess {
     connection: Option<BufReader<UnixStream>>,
+    /// Answers that are asked for again and again.
+    program_lines: HashMap<(PathBuf, u64), Option<SourceLine>>,
     pid: nix::unistd::Pid,
 }
 
@@ -73,6 +76,7 @@ impl SymbolizerProcess {
             .context("cannot set up the process that reads symbols")?;
         let mut started = SymbolizerProcess {
             connection: Some(BufReader::new(ours)),
+            program_lines: HashMap::new(),
             pid,
         };
         match started.receive() {
@@ -138,8 +142,8 @@ impl Symbolizer for SymbolizerProcess {
         self.ask(&SymbolRequest::StaticObjects(file.to_owned()))
     }
 
-    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<StructField> {
-        self.ask(&SymbolRequest::Members(file.to_owned(), object.clone()))
+    fn members(&mut self, file: &Path, vaddrs: &[u64]) -> Vec<Vec<StructField>> {
+        self.ask(&SymbolRequest::Members(file.to_owned(), vaddrs.to_vec()))
     }
 
     fn source_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
@@ -147,7 +151,14 @@ impl Symbolizer for SymbolizerProcess {
     }
 
     fn program_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
-        self.ask(&SymbolRequest::ProgramLine(file.to_owned(), vaddr))
+        let place = (file.to_owned(), vaddr);
+        if let Some(known) = self.program_lines.get(&place) {
+            return known.clone();
+        }
+        let line: Option<SourceLine> =
+            self.ask(&SymbolRequest::ProgramLine(file.to_owned(), vaddr));
+        self.program_lines.insert(place, line.clone());
+        line
     }
 
     fn allocation_name(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
@@ -206,7 +217,7 @@ fn answer(symbols: &mut ProgramSymbols, request: &[u8]) -> Option<Vec<u8>> {
     use SymbolRequest as Ask;
     let json = match serde_json::from_slice(request).ok()? {
         Ask::StaticObjects(file) => serde_json::to_vec(&symbols.static_objects(&file)),
-        Ask::Members(file, object) => serde_json::to_vec(&symbols.members(&file, &object)),
+        Ask::Members(file, vaddrs) => serde_json::to_vec(&symbols.members(&file, &vaddrs)),
         Ask::SourceLine(file, vaddr) => serde_json::to_vec(&symbols.source_line(&file, vaddr)),
         Ask::ProgramLine(file, vaddr) => serde_json::to_vec(&symbols.program_line(&file, vaddr)),
         Ask::AllocationName(frames) => serde_json::to_vec(&symbols.allocation_name(&frames)),

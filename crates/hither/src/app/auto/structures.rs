@@ -128,6 +128,7 @@ impl LocatedStructures {
                 *reads += faults as f64 * bytes(variable) as f64 / sum.max(1) as f64;
             }
         }
+        let mut added = Vec::new();
         for (variable, reads) in all.iter().zip(reads) {
             let at = offset(variable);
             let fits = at
@@ -142,9 +143,13 @@ impl LocatedStructures {
                 number,
                 at..at + variable.size,
             );
-            let members = naming.members(Path::new(&region.file), variable);
+            added.push((variable.vaddr, object));
+        }
+        let vaddrs: Vec<u64> = added.iter().map(|(vaddr, _)| *vaddr).collect();
+        let found = naming.members(Path::new(&region.file), &vaddrs);
+        for (fields, (_, object)) in found.into_iter().zip(added) {
             self.members
-                .extend(members.into_iter().map(|m| ObjectMember {
+                .extend(fields.into_iter().map(|m| ObjectMember {
                     object,
                     name: m.name,
                     type_name: m.type_name,
@@ -197,7 +202,7 @@ mod tests {
             ]
         }
 
-        fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<symbolizer::StructField> {
+        fn members(&mut self, _: &Path, _: &[u64]) -> Vec<Vec<symbolizer::StructField>> {
             Vec::new()
         }
 

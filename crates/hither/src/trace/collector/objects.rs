@@ -9,7 +9,7 @@ use super::samples::SampleTally;
 use super::shared_lines::LineRows;
 use super::target_objects::{AccessesById, ObjectIds};
 use super::thread_rows::ThreadNumbers;
-use crate::trace::symbolizer::{AllocationName, StaticObject, Symbolizer};
+use crate::trace::symbolizer::{AllocationName, StaticObject, StructField, Symbolizer};
 use hither_profile::{
     AllocationPath, Object, ObjectIx, ObjectKind, ObjectMember, ProcessIx, Region, RegionKind,
     SourceSite, ThreadIx,
@@ -349,22 +349,33 @@ impl ObjectBuilder<'_> {
 
     /// The fields of the variables that are left.
     fn add_members(&mut self, naming: &mut dyn Symbolizer) {
-        let mut objects: Vec<_> = self.static_objects.iter().collect();
-        objects.sort_by_key(|(_, &object)| object);
-        for ((file, n), &object) in objects {
-            let Some(variable) = self.statics.get(file).and_then(|v| v.get(*n)) else {
-                continue;
-            };
-            let found = naming.members(Path::new(file), variable);
-            let members = found.into_iter().map(|m| ObjectMember {
-                object: ObjectIx(object),
-                name: m.name,
-                type_name: m.type_name,
-                offset: m.offset,
-                size: m.size,
-            });
-            self.found.members.extend(members);
+        let mut by_file: HashMap<&str, Vec<(u64, u32)>> = HashMap::new();
+        for ((file, n), &object) in &self.static_objects {
+            if let Some(variable) = self.statics.get(file).and_then(|v| v.get(*n)) {
+                let objects = by_file.entry(file).or_default();
+                objects.push((variable.vaddr, object));
+            }
         }
+        for (file, objects) in by_file {
+            let vaddrs: Vec<u64> = objects.iter().map(|(vaddr, _)| *vaddr).collect();
+            let found = naming.members(Path::new(file), &vaddrs);
+            for (fields, (_, object)) in found.into_iter().zip(objects) {
+                let rows = fields.into_iter().map(|f| object_member(object, f));
+                self.found.members.extend(rows);
+            }
+        }
+        // Fields stay in their order.
+        self.found.members.sort_by_key(|member| member.object);
+    }
+}
+
+fn object_member(object: u32, field: StructField) -> ObjectMember {
+    ObjectMember {
+        object: ObjectIx(object),
+        name: field.name,
+        type_name: field.type_name,
+        offset: field.offset,
+        size: field.size,
     }
 }
 

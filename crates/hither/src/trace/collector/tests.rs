@@ -20,17 +20,18 @@ use std::path::{Path, PathBuf};
 struct Names;
 
 impl Symbolizer for Names {
-    fn members(&mut self, _: &Path, object: &StaticObject) -> Vec<StructField> {
+    fn members(&mut self, _: &Path, vaddrs: &[u64]) -> Vec<Vec<StructField>> {
         let field = |name: &str, offset| StructField {
             name: name.into(),
             type_name: "int".into(),
             offset,
             size: 4,
         };
-        match object.name.as_str() {
-            "grid" => vec![field("x", 0), field("y", 4)],
+        let grid = |vaddr: &u64| match vaddr {
+            0x404000 => vec![field("x", 0), field("y", 4)],
             _ => Vec::new(),
-        }
+        };
+        vaddrs.iter().map(grid).collect()
     }
 
     fn static_objects(&mut self, file: &Path) -> Vec<StaticObject> {
@@ -447,7 +448,7 @@ impl Symbolizer for NoNames {
         Vec::new()
     }
 
-    fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<StructField> {
+    fn members(&mut self, _: &Path, _: &[u64]) -> Vec<Vec<StructField>> {
         Vec::new()
     }
 

@@ -110,16 +110,18 @@ impl ProgramSymbols {
 }
 
 impl Symbolizer for ProgramSymbols {
-    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<StructField> {
-        let read = |module: &ModuleSymbols| {
-            let found = module
-                .statics()
-                .iter()
-                .find(|f| f.object.vaddr == object.vaddr)?;
-            let debug = module.debug.as_ref()?;
-            catch_panic(|| statics::members(debug, found.type_at?).into()).flatten()
+    fn members(&mut self, file: &Path, vaddrs: &[u64]) -> Vec<Vec<StructField>> {
+        let Some(module) = self.module(file) else {
+            return Vec::new();
         };
-        self.module(file).and_then(read).unwrap_or_default()
+        let types = module.statics().iter();
+        let types: HashMap<u64, _> = types.map(|f| (f.object.vaddr, f.type_at)).collect();
+        let read = |vaddr| {
+            let debug = module.debug.as_ref()?;
+            let type_at = types.get(vaddr).copied().flatten()?;
+            catch_panic(|| statics::members(debug, type_at))
+        };
+        vaddrs.iter().map(|v| read(v).unwrap_or_default()).collect()
     }
 
     fn static_objects(&mut self, file: &Path) -> Vec<StaticObject> {

@@ -14,9 +14,9 @@ int main(int c, char **) { static ns::cell own[3]; table.resize(c); own[0].id = 
 
 fn ask_everything(program: &Path) {
     let mut symbols = ProgramSymbols::new();
-    for object in symbols.static_objects(program).iter().take(50) {
-        symbols.members(program, object);
-    }
+    let objects = symbols.static_objects(program);
+    let vaddrs: Vec<u64> = objects.iter().take(50).map(|object| object.vaddr).collect();
+    symbols.members(program, &vaddrs);
     for pc in (0x1000..0x3000).step_by(97) {
         symbols.source_line(program, pc);
         symbols.allocation_name(&[(program.to_owned(), pc)]);
