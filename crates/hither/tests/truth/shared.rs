@@ -11,8 +11,15 @@ const N: usize = 4;
 const ROUNDS: u64 = 3000;
 const WORDS: u64 = 512;
 
+/// Some ten slices of the program's own time. Each change of slice loses accesses, for a process
+/// comes to the new one at its next miss: slices of wall time would be the more the busier the
+/// machine is, and what they lose together no longer little.
+const SLICES: &str = "--slice-clock instructions --slice 1ms";
+
 fn check_shared_ring(how: &str) -> Profile {
-    let p = run(&format!("shm {how} {N} {ROUNDS} {WORDS}")).profile();
+    let line = format!("shm {how} {N} {ROUNDS} {WORDS}");
+    let p = run(&line).with(SLICES).profile();
+    assert!(p.slices.len() >= 4, "{how}: {} slices", p.slices.len());
     let processes = if how == "threads" { 1 } else { N };
     assert_eq!(p.meta.processes.len(), processes, "{how}");
     assert_eq!(p.threads.len(), N);
