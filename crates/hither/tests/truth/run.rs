@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use hither_profile::bursts::BurstTrace;
@@ -58,10 +58,19 @@ pub fn built(workload: &str) -> bool {
 }
 
 /// Slices are of wall time by default: two traced programs at once would halve each other's.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+static RUNNING: RwLock<()> = RwLock::new(());
+
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    RUNNING.write().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Beside others for which time does not matter either.
+fn together() -> RwLockReadGuard<'static, ()> {
+    RUNNING.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Options with which the whole run is one slice, or each access is kept.
+const WHOLE: &[&str] = &["--full", "60s"];
 
 /// A workload with its arguments and the options to trace it with.
 pub struct Run {
@@ -166,7 +175,11 @@ impl Run {
     /// The profile, how the command ended, and the folder that the profile is in.
     fn kept(self) -> (Profile, Output, TempDir) {
         build();
-        let _alone = alone();
+        let whole = self.options.iter().any(|o| WHOLE.contains(&o.as_str()));
+        let _running = match whole {
+            true => (Some(together()), None),
+            false => (None, Some(alone())),
+        };
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join(NAME);
         // The programs are short: by their own time the work would share slices with its preparation.
