@@ -9,15 +9,15 @@ const DEFLATE: u8 = 4;
 
 /// A row and its count, whose halves are apart so that the two fit into twelve bytes: there are millions.
 #[derive(Clone, Copy, Debug)]
-struct TableCell {
+struct SparseCell {
     row: u32,
     count: [u32; 2],
 }
 
-impl TableCell {
+impl SparseCell {
     fn new(row: u32, count: u64) -> Self {
         let count = [count as u32, (count >> 32) as u32];
-        TableCell { row, count }
+        SparseCell { row, count }
     }
 
     fn count(self) -> u64 {
@@ -32,7 +32,7 @@ pub struct SparseTable {
     rows: u32,
     /// Cells of column c are `cells[starts[c]..starts[c + 1]]`, rows ascending.
     starts: Vec<u32>,
-    cells: Vec<TableCell>,
+    cells: Vec<SparseCell>,
     merged: u32,
 }
 
@@ -51,7 +51,7 @@ impl SparseTable {
     pub fn push(&mut self, cells: impl IntoIterator<Item = (u32, u64)>) {
         let cells = cells.into_iter().filter(|c| c.1 > 0);
         self.cells
-            .extend(cells.map(|(row, count)| TableCell::new(row, count)));
+            .extend(cells.map(|(row, count)| SparseCell::new(row, count)));
         self.starts.push(self.cells.len() as u32);
     }
 
@@ -66,7 +66,7 @@ impl SparseTable {
         self.cells.len()
     }
 
-    fn column(&self, at: usize) -> &[TableCell] {
+    fn column(&self, at: usize) -> &[SparseCell] {
         &self.cells[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
@@ -122,7 +122,7 @@ impl SparseTable {
     }
 }
 
-fn merge_max(mut left: &[TableCell], mut right: &[TableCell], out: &mut Vec<TableCell>) {
+fn merge_max(mut left: &[SparseCell], mut right: &[SparseCell], out: &mut Vec<SparseCell>) {
     while let ([a, more_left @ ..], [b, more_right @ ..]) = (left, right) {
         if a.row <= b.row {
             left = more_left;
@@ -133,7 +133,7 @@ fn merge_max(mut left: &[TableCell], mut right: &[TableCell], out: &mut Vec<Tabl
         out.push(match a.row.cmp(&b.row) {
             Ordering::Less => *a,
             Ordering::Greater => *b,
-            Ordering::Equal => TableCell::new(a.row, a.count().max(b.count())),
+            Ordering::Equal => SparseCell::new(a.row, a.count().max(b.count())),
         });
     }
     out.extend_from_slice(left);

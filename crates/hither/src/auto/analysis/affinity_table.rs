@@ -42,26 +42,26 @@ pub enum AffinityRules {
 }
 
 /// A thread that accessed a sub-block. In the table, from the lowest bit: `who` 16,
-/// `first_touch` 16, `at` 32.
+/// `is_unused_touch` 16, `at` 32.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sharer {
     /// Counted from 1.
     who: u16,
     /// It was the first to touch the page, and was not seen to use it since.
-    first_touch: bool,
+    is_unused_touch: bool,
     /// Millisecond of its last access.
     at: u32,
 }
 
 impl Sharer {
     fn packed(self) -> u64 {
-        u64::from(self.at) << 32 | u64::from(self.first_touch) << 16 | u64::from(self.who)
+        u64::from(self.at) << 32 | u64::from(self.is_unused_touch) << 16 | u64::from(self.who)
     }
 
     fn unpacked(word: u64) -> Sharer {
         Sharer {
             who: word as u16,
-            first_touch: word & 1 << 16 != 0,
+            is_unused_touch: word & 1 << 16 != 0,
             at: (word >> 32) as u32,
         }
     }
@@ -69,12 +69,12 @@ impl Sharer {
 
 /// Faults on the pages that a thread touched first, and how many of them are its own.
 #[derive(Clone, Copy, Debug, Default)]
-struct FirstTouches {
+struct TouchedPageFaults {
     faults: u32,
     own: u32,
 }
 
-impl FirstTouches {
+impl TouchedPageFaults {
     /// It sets up data for others: less than half of what it touches first is for itself.
     fn are_for_others(self) -> bool {
         self.faults >= KNOWN && 2 * self.own < self.faults
@@ -109,7 +109,7 @@ pub struct AffinityTable {
     stride: usize,
     words: Vec<u64>,
     /// By thread, counted from 1.
-    touches: Vec<FirstTouches>,
+    touches: Vec<TouchedPageFaults>,
     /// Elements that are in use.
     used: Vec<u32>,
     /// Most that were at a time.
@@ -208,7 +208,7 @@ impl AffinityTable {
         let first = self.first(entry);
         let at = usize::from(first);
         if at >= self.touches.len() {
-            self.touches.resize(at + 1, FirstTouches::default());
+            self.touches.resize(at + 1, TouchedPageFaults::default());
         }
         self.touches[at].count(first == who);
     }
@@ -218,7 +218,8 @@ impl AffinityTable {
     fn counts(&self, sharer: Sharer) -> bool {
         let touches = self.touches.get(usize::from(sharer.who));
         let for_others = touches.is_some_and(|touches| touches.are_for_others());
-        let is_filler = sharer.first_touch && for_others && self.rules == AffinityRules::Adaptive;
+        let is_filler =
+            sharer.is_unused_touch && for_others && self.rules == AffinityRules::Adaptive;
         sharer.who != NOBODY && !is_filler
     }
 
@@ -308,7 +309,7 @@ impl SharingDetector for AffinityTable {
         self.count_first_touch(new, entry, access.thread);
         let me = Sharer {
             who: access.thread.0 + 1,
-            first_touch: new,
+            is_unused_touch: new,
             at: milliseconds(access.at),
         };
         let block = (u64::from(access.offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
@@ -345,7 +346,7 @@ impl SharingDetector for AffinityTable {
         let is_gone = |who: u16| who != NOBODY && marks.get(usize::from(who - 1)) == Some(&true);
         for member in gone {
             if let Some(touches) = self.touches.get_mut(member.at() + 1) {
-                *touches = FirstTouches::default();
+                *touches = TouchedPageFaults::default();
             }
         }
         for entry in self.used.iter().map(|&at| at as usize * self.stride) {

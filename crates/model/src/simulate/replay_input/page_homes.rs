@@ -66,7 +66,7 @@ pub struct PageHomeInput<'a> {
 
 /// Nodes of pages while a stage of the plan and a window's layout last.
 pub struct PageHomes<'a> {
-    ground: PageHomeInput<'a>,
+    input: PageHomeInput<'a>,
     layout: &'a WindowLayout,
     stage: usize,
     /// Homes looked up so far, by page.
@@ -76,9 +76,9 @@ pub struct PageHomes<'a> {
 impl<'a> PageHomes<'a> {
     /// For one stage of the plan and the layout of one window.
     #[must_use]
-    pub fn new(ground: PageHomeInput<'a>, layout: &'a WindowLayout, stage: usize) -> Self {
+    pub fn new(input: PageHomeInput<'a>, layout: &'a WindowLayout, stage: usize) -> Self {
         PageHomes {
-            ground,
+            input,
             layout,
             stage,
             given: RefCell::default(),
@@ -94,25 +94,25 @@ impl<'a> PageHomes<'a> {
     }
 
     fn find_node(&self, page: u64) -> Option<u32> {
-        let ground = &self.ground;
+        let input = &self.input;
         let known = self.layout.region_of_page(page);
-        let stages = ground.plan.stages.iter().take(self.stage + 1).rev();
+        let stages = input.plan.stages.iter().take(self.stage + 1).rev();
         let placed = known.and_then(|(region, number)| {
             let mut nodes = stages.filter_map(|stage| stage.pages.node(region, number));
             nodes.next()
         });
-        placed.or_else(|| match ground.rule {
+        placed.or_else(|| match input.rule {
             PageHomeRule::Replay => None,
             PageHomeRule::Interleave => {
-                let turn = page % ground.nodes.len().max(1) as u64;
-                ground.nodes.get(turn as usize).copied()
+                let turn = page % input.nodes.len().max(1) as u64;
+                input.nodes.get(turn as usize).copied()
             }
             PageHomeRule::FirstTouch => {
                 let (region, number) = known?;
                 let number = PageNo(u32::try_from(number).ok()?);
-                let (thread, time) = ground.touches.get(&(region, number))?;
-                let unit = ground.plan.unit_at(*thread, *time)?;
-                ground.unit_nodes.get(unit as usize).copied()
+                let (thread, time) = input.touches.get(&(region, number))?;
+                let unit = input.plan.unit_at(*thread, *time)?;
+                input.unit_nodes.get(unit as usize).copied()
             }
         })
     }

@@ -139,14 +139,14 @@ fn pages_lie_where_the_stage_and_the_rule_say() {
     ]
     .into();
     let of = |rule, page: u64| {
-        let ground = PageHomeInput {
+        let input = PageHomeInput {
             plan: &plan,
             touches: &touches,
             rule,
             unit_nodes: &[0, 0, 1, 1],
             nodes: &[0, 1],
         };
-        PageHomes::new(ground, &layout, 1).node_of(page * 4096)
+        PageHomes::new(input, &layout, 1).node_of(page * 4096)
     };
     // Thread 1 was on node 1 when it touched the first page, on node 0 for the second.
     assert_eq!(of(PageHomeRule::FirstTouch, 100), Some(1));
