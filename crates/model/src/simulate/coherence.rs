@@ -83,6 +83,11 @@ impl CacheHierarchy {
         let owner = self.lines.private_owner(r.line);
         let free = owner.is_none_or(|o| o == r.branch);
         let alone = flags & WRITABLE != 0 && free && !self.lines.has_sharers_below(r.line, level);
+        self.grant(r, alone, done)
+    }
+
+    /// The requester has the line at `done`, and may write it if it has it `alone`.
+    fn grant(&mut self, r: &LineRequest, alone: bool, done: f64) -> RequestOutcome {
         if alone {
             self.lines.own_writable(r.line, r.branch);
         }
@@ -195,15 +200,7 @@ impl CacheHierarchy {
             }
         }
         let alone = supplier.is_none() && !self.lines.has_sharers_below(r.line, self.tree.depth);
-        if alone {
-            self.lines.own_writable(r.line, r.branch);
-        }
-        let given = u32::from(alone) * WRITABLE;
-        RequestOutcome {
-            done,
-            below: given,
-            last: given,
-        }
+        self.grant(r, alone, done)
     }
 
     /// Sends a request to its line's home. Returns the home and the time of arrival.

@@ -18,8 +18,6 @@ use hither_table::{prefetch, ZeroedMapping};
 /// Branches and levels at most of machines whose lines need no more than [`DirectoryEntry`].
 const MAX_ENTRY_BITS: usize = u32::BITS as usize;
 const MAX_ENTRY_LEVELS: usize = 4;
-/// Lines that are copied together when there is no room for more.
-const BLOCK: usize = 64;
 
 /// The state of a line, which fits in one cache line of the host: the branches that fetched it
 /// since it was last written by another; those that lost it to such a write; the owner, which is 0
@@ -68,13 +66,7 @@ impl Directory {
         while lines <= line as usize {
             lines *= GROWTH_FACTOR;
         }
-        let mut few = ZeroedMapping::<DirectoryEntry>::new(lines, true);
-        for (to, from) in few.chunks_mut(BLOCK).zip(self.few.chunks(BLOCK)) {
-            if from.iter().any(|line| *line != DirectoryEntry::default()) {
-                to[..from.len()].copy_from_slice(from);
-            }
-        }
-        self.few = few;
+        self.few = self.few.grown(lines, true);
     }
 
     /// Whether there are so many lines that an entry is probably not in the host's caches.

@@ -11,8 +11,6 @@ pub const INITIAL_LINES: usize = 1 << 16;
 pub const GROWTH_FACTOR: usize = 8;
 /// Bits of an owner: see [`super::directory::Directory::owner`].
 const OWNER: usize = 16;
-/// Words that are copied together when more room is needed.
-const BLOCK: usize = 512;
 
 /// A field of a line's state. Fields of up to 64 bits lie within one word.
 #[derive(Clone, Copy, Default)]
@@ -85,13 +83,7 @@ impl PackedSharerSets {
             lines *= GROWTH_FACTOR;
         }
         // What is far apart would take far too much in large pages.
-        let mut words = ZeroedMapping::new(lines * self.each, false);
-        for (to, from) in words.chunks_mut(BLOCK).zip(self.words.chunks(BLOCK)) {
-            if from.iter().any(|&word| word != 0) {
-                to[..from.len()].copy_from_slice(from);
-            }
-        }
-        self.words = words;
+        self.words = self.words.grown(lines * self.each, false);
         self.lines = lines;
     }
 

@@ -224,13 +224,6 @@ impl TopologyTree {
         }
     }
 
-    /// The vertex that covers unit `at` alone.
-    #[cfg(test)]
-    #[must_use]
-    pub fn leaf_of(&self, at: usize) -> &TopologyVertex {
-        &self.vertices[self.leaves[at] as usize]
-    }
-
     /// The lowest vertex that covers both units.
     #[must_use]
     pub fn lowest_common_vertex(&self, a: usize, b: usize) -> u32 {

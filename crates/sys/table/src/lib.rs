@@ -19,6 +19,9 @@ pub fn prefetch<T>(from: &[T], at: usize) {
     let _ = place;
 }
 
+/// What is copied together as a table grows: a page.
+const COPIED_BYTES: usize = 4096;
+
 /// What may lie in a [`ZeroedMapping`].
 pub trait ZeroablePod: Copy + private::Sealed {}
 impl ZeroablePod for u32 {}
@@ -79,6 +82,23 @@ impl<T: ZeroablePod> ZeroedMapping<T> {
         }
         ZeroedMapping { first, length }
     }
+
+    /// One of `length` that begins with what is in this. Pages that were never written are not
+    /// written there either, so they cost no memory.
+    #[must_use]
+    pub fn grown(&self, length: usize, large: bool) -> Self
+    where
+        T: Default + PartialEq,
+    {
+        let mut grown = ZeroedMapping::new(length, large);
+        let block = (COPIED_BYTES / size_of::<T>()).max(1);
+        for (to, from) in grown.chunks_mut(block).zip(self.chunks(block)) {
+            if from.iter().any(|element| *element != T::default()) {
+                to[..from.len()].copy_from_slice(from);
+            }
+        }
+        grown
+    }
 }
 
 impl<T: ZeroablePod> Drop for ZeroedMapping<T> {
@@ -123,5 +143,15 @@ mod tests {
         prefetch(&table, usize::MAX);
         assert!(table.iter().copied().eq(0..1 << 20));
         assert_eq!(ZeroedMapping::<u64>::new(0, false).len(), 0);
+    }
+
+    #[test]
+    fn a_table_that_grew_begins_with_what_it_was() {
+        let mut table = ZeroedMapping::<u64>::new(1500, false);
+        (table[3], table[1499]) = (1, 2);
+        let grown = table.grown(4000, false);
+        assert_eq!(grown.len(), 4000);
+        let written = grown.iter().enumerate().filter(|(_, n)| **n != 0);
+        assert!(written.eq([(3, &1), (1499, &2)]));
     }
 }

@@ -4,9 +4,7 @@ use super::file_names::without_deleted;
 use super::interval_map::{BindEffect, SpaceInterval};
 use super::mappings::{is_bindable, page_range};
 use super::memory_areas::{LoadedModule, MemoryArea, RegionMatch};
-use super::page_runs::{
-    append_binds, majority_runs, AreaPiece, GapRule, NodeRun, RegionFit, PAGE_BITS,
-};
+use super::page_runs::{append_binds, majority_runs, AreaPiece, GapRule, NodeRun, PAGE_BITS};
 use super::placement_index::{pages_of, PlacementIndex};
 use super::process_image::{merge_adjacent, ProcessImage};
 use crate::follow::proc_maps::MemoryMapping;
@@ -123,12 +121,7 @@ fn stack(image: &mut ProcessImage, plan: &PlacementIndex, mapping: &MemoryMappin
     part(bottom, start, BindEffect::Later);
     part(start.max(bottom), top, BindEffect::Bindable);
     if let Some(region) = region {
-        let claim = RegionMatch {
-            region,
-            fit: RegionFit::SAME,
-            nearest: false,
-        };
-        image.set_match(thing, claim);
+        image.set_match(thing, RegionMatch::same(region));
     }
 }
 

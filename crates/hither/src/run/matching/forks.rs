@@ -2,7 +2,7 @@
 //! was seen to use regions of their own, known by what their originals are.
 use super::interval_map::BindEffect;
 use super::memory_areas::{MemoryArea, RegionMatch};
-use super::page_runs::{GapRule, RegionFit, PAGE_BITS};
+use super::page_runs::{GapRule, PAGE_BITS};
 use super::placement_index::{pages_of, PlacementIndex};
 use super::process_image::ProcessImage;
 use crate::run::guide::PageBind;
@@ -31,17 +31,9 @@ pub fn match_copies(child: &mut ProcessImage, plan: &PlacementIndex) -> Vec<Page
         let mut copies = copies(child, plan, &original);
         match (copies.pop(), copies.is_empty()) {
             (Some(region), true) => {
-                let (fit, nearest) = original
-                    .claim
-                    .map_or((RegionFit::SAME, false), |c| (c.fit, c.nearest));
-                child.set_match(
-                    at,
-                    RegionMatch {
-                        region,
-                        fit,
-                        nearest,
-                    },
-                );
+                let same = RegionMatch::same(region);
+                let claim = original.claim.map_or(same, |c| RegionMatch { region, ..c });
+                child.set_match(at, claim);
                 bound.push(at);
             }
             (Some(_), false) => child.ambiguous += 1,

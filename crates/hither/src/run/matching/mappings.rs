@@ -144,11 +144,7 @@ pub fn claim_module(image: &mut ProcessImage, plan: &PlacementIndex, thing: usiz
     };
     let from = pages_of(plan.region(region));
     let claim = match differs {
-        0 => RegionMatch {
-            region,
-            fit: RegionFit::SAME,
-            nearest: false,
-        },
+        0 => RegionMatch::same(region),
         _ => RegionMatch {
             region,
             fit: RegionFit::Scale { from, to: now },
@@ -215,12 +211,7 @@ pub fn brk(image: &mut ProcessImage, plan: &PlacementIndex, end: u64) -> Vec<Pag
         let of_process = image.process.into_iter().flat_map(|p| plan.regions_of(p));
         let region = { of_process }.find(|at| plan.region(*at).kind == RegionKind::Brk);
         if let Some(region) = region {
-            let claim = RegionMatch {
-                region,
-                fit: RegionFit::SAME,
-                nearest: false,
-            };
-            image.set_match(thing, claim);
+            image.set_match(thing, RegionMatch::same(region));
         }
         image.heap = Some(BrkHeap {
             first: end,

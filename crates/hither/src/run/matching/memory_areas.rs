@@ -15,6 +15,17 @@ pub struct RegionMatch {
     pub nearest: bool,
 }
 
+impl RegionMatch {
+    /// The very region of the profile.
+    pub fn same(region: RegionIx) -> RegionMatch {
+        RegionMatch {
+            region,
+            fit: RegionFit::SAME,
+            nearest: false,
+        }
+    }
+}
+
 /// A mapping, module, heap or stack, known by what the profile knows it by.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryArea {

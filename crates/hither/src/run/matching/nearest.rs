@@ -37,14 +37,12 @@ pub fn match_mapping(
     if let Some(region) = found {
         let fit = region_fit(plan, region, image.things[thing].pages, arena);
         let nearest = exact.is_none();
-        image.set_match(
-            thing,
-            RegionMatch {
-                region,
-                fit,
-                nearest,
-            },
-        );
+        let claim = RegionMatch {
+            region,
+            fit,
+            nearest,
+        };
+        image.set_match(thing, claim);
     }
 }
 
@@ -56,28 +54,13 @@ pub fn mapping_grown(image: &mut ProcessImage, plan: &PlacementIndex, thing: usi
         return;
     }
     if let Some(region) = exact_match(image, plan, thing) {
-        let claim = RegionMatch {
-            region,
-            fit: RegionFit::SAME,
-            nearest: false,
-        };
-        image.set_match(thing, claim);
-    } else if let Some(RegionMatch {
-        region,
-        fit: RegionFit::Scale { from, .. },
-        nearest,
-    }) = here.claim
-    {
-        // It does not stretch what it holds already.
-        let fit = RegionFit::Scale { from, to: from };
-        image.set_match(
-            thing,
-            RegionMatch {
-                region,
-                fit,
-                nearest,
-            },
-        );
+        image.set_match(thing, RegionMatch::same(region));
+    } else if let Some(claim) = here.claim {
+        if let RegionFit::Scale { from, .. } = claim.fit {
+            // It does not stretch what it holds already.
+            let fit = RegionFit::Scale { from, to: from };
+            image.set_match(thing, RegionMatch { fit, ..claim });
+        }
     }
 }
 

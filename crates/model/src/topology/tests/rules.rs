@@ -56,7 +56,8 @@ fn check_leaves(tree: &TopologyTree, what: &str) {
     assert_eq!(leaves.count(), tree.units.len(), "{what}");
     let n = tree.units.len();
     for at in 0..n {
-        assert_eq!(tree.leaf_of(at).units, at as u32..at as u32 + 1, "{what}");
+        let leaf = &tree.vertices[tree.lowest_common_vertex(at, at) as usize];
+        assert_eq!(leaf.units, at as u32..at as u32 + 1, "{what}");
         let other = (at * 7 + 3) % n;
         let common = &tree.vertices[tree.lowest_common_vertex(at, other) as usize];
         assert!(common.units.contains(&(at as u32)), "{what}");
