@@ -14,7 +14,7 @@ TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz x
 	bzip2 valgrind $(NODE_PACKAGES)
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
 	crates/hither/tests/map/*.c crates/profile/tests/bursts/*.c crates/hither/tests/run/*.[ch] \
-	crates/hither/tests/auto/*.c crates/hither/tests/guest/*.c crates/hither/tests/hostile/*.c crates/hither/tests/fuzz/*.c \
+	crates/hither/tests/auto/*.c crates/hither/tests/guest/*.c crates/hither/tests/hostile/*.c crates/hither/tests/fuzz/*.[ch] \
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 
 HITHER := target/release/hither

@@ -2,39 +2,23 @@
    likes into what the two say to each other: the agent's memory, its reports, its orders.
    mailbox SEED MILLISECONDS MODE, with MODE: 0 the agent's memory, 1 any reports, 2 likely reports, 3 orders. */
 #include "../../../../tracer/agent/orders.h"
+#include "draws.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BYTES (8l << 20)
 
-static uint64_t state;
 static volatile long *table;
 static volatile int done;
-
-static uint64_t draw(void) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return state;
-}
 
 static void *use(void *first) {
   for (long n = (long)first; !done; n += 512) table[n % (BYTES / 8)] += n;
   return NULL;
-}
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
 /* The agent's thread; NULL: there is none yet. */
@@ -81,9 +65,9 @@ static void report(int pipe, int likely) {
 }
 
 int main(int argc, char **argv) {
-  state = argc > 1 ? strtoull(argv[1], NULL, 0) * 2654435761u + 1 : 1;
-  double end = now() + (argc > 2 ? atol(argv[2]) : 100) + 1000;
-  int mode = argc > 3 ? atoi(argv[3]) : 0;
+  struct arguments arguments = seeded(argc, argv);
+  double end = now() + arguments.milliseconds + 1000;
+  int mode = arguments.mode;
   pthread_t threads[2];
   table = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   for (long n = 0; n < 2; n++) pthread_create(threads + n, NULL, use, (void *)(n << 9));
@@ -96,7 +80,7 @@ int main(int argc, char **argv) {
   snprintf(path, sizeof path, "/proc/self/task/%s/fd/%d", thread, mode == 3 ? 0 : 3);
   int pipe = mode ? open(path, mode == 3 ? O_RDONLY | O_NONBLOCK : O_WRONLY | O_NONBLOCK) : -1;
   uint64_t *data = mode ? NULL : memory();
-  for (end = now() + (argc > 2 ? atol(argv[2]) : 100); now() < end;) {
+  for (end = now() + arguments.milliseconds; now() < end;) {
     char order[4096];
     if (mode == 3 && read(pipe, order, draw() % sizeof order) < 0) usleep(100);
     if (mode == 1 || mode == 2) report(pipe, mode == 2);

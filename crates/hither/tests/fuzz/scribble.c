@@ -2,27 +2,18 @@
    with hither.
    scribble SEED MILLISECONDS MODE, with MODE: 0 anything, 1 small numbers, 2 what is counted, only more, 3 nothing. */
 #include "../../../../tracer/wire.h"
+#include "draws.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-static uint64_t state;
 static volatile long table[1 << 14];
 static volatile int done;
-
-static uint64_t draw(void) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return state;
-}
 
 static void *count(void *first) {
   for (long n = (long)first; !done; n++) table[n % (1 << 14)] += n;
@@ -62,27 +53,23 @@ static uint64_t *place(struct hi_header *h) {
 }
 
 int main(int argc, char **argv) {
-  state = argc > 1 ? strtoull(argv[1], NULL, 0) * 2654435761u + 1 : 1;
-  long milliseconds = argc > 2 ? atol(argv[2]) : 100;
-  int mode = argc > 3 ? atoi(argv[3]) : 0;
+  struct arguments arguments = seeded(argc, argv);
   struct hi_header *h = shared();
   if (h == MAP_FAILED) return 3;
   pthread_t threads[2];
   for (long n = 0; n < 2; n++) pthread_create(threads + n, NULL, count, (void *)(n << 12));
-  struct timespec start, now;
-  clock_gettime(CLOCK_MONOTONIC, &start);
+  double end = now() + arguments.milliseconds;
   do {
     for (int n = 0; n < 64; n++) {
       uint64_t *at = place(h), word = draw();
-      switch (mode) {
+      switch (arguments.mode) {
       case 0: *at = word; break;
       case 1: *at = word & 0x3f00000007ull; break;
       case 2: *at += *at ? word & 0xff : 0; break;
       default: break;
       }
     }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-  } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < milliseconds);
+  } while (now() < end);
   done = 1;
   /* What it has done to its own tracer may keep it from ending. */
   _exit(0);
