@@ -138,7 +138,7 @@ test: test-packages toolchain
 	$(CARGO) xtask guest --prepare
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --no-deps $(LIBRARIES)
-	$(CARGO) test --workspace
+	$(CARGO) xtask test
 
 # A hundred runs in a row of a program with 64 threads: no hang, crash or leftover.
 soak: toolchain

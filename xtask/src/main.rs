@@ -6,6 +6,7 @@ mod dynamorio;
 mod guest;
 mod report_ui;
 mod stamp;
+mod test_lanes;
 mod tracer_client;
 mod workspace;
 
@@ -26,6 +27,11 @@ const TASKS: &[XtaskCommand] = &[
         name: "tracer",
         about: "build DynamoRIO (once) and our client into target/lib/hither",
         run: tracer,
+    },
+    XtaskCommand {
+        name: "test",
+        about: "run the tests of all crates, two binaries at a time",
+        run: test,
     },
     XtaskCommand {
         name: "dist",
@@ -71,6 +77,12 @@ fn tracer(arguments: &[String]) -> Result<ExitCode> {
     let ws = Workspace::find()?;
     let dynamorio = dynamorio::build(&ws)?;
     tracer_client::build(&ws, &dynamorio)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn test(arguments: &[String]) -> Result<ExitCode> {
+    no_arguments(arguments)?;
+    test_lanes::run()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,20 +13,7 @@ pub struct Workspace {
 
 impl Workspace {
     pub fn find() -> Result<Self> {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-        let out = Command::new(cargo)
-            .args(["metadata", "--format-version", "1"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .context("cannot start cargo")?;
-        if !out.status.success() {
-            bail!(
-                "`cargo metadata` failed:\n{}",
-                String::from_utf8_lossy(&out.stderr)
-            );
-        }
-        let metadata: Value =
-            serde_json::from_slice(&out.stdout).context("`cargo metadata` printed no JSON")?;
+        let metadata = cargo_metadata(&[])?;
         Ok(Self {
             root: path(&metadata, "workspace_root")?,
             target: path(&metadata, "target_directory")?,
@@ -63,6 +50,28 @@ impl Workspace {
                 format!("`cargo metadata` lists no package {name}; is it in xtask/Cargo.toml?")
             })
     }
+}
+
+/// The cargo that runs us, in the checkout.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    cargo
+}
+
+/// What `cargo metadata` prints with further `arguments`.
+pub fn cargo_metadata(arguments: &[&str]) -> Result<Value> {
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--format-version", "1"]);
+    let out = metadata.args(arguments).output();
+    let out = out.context("cannot start cargo")?;
+    if !out.status.success() {
+        bail!(
+            "`cargo metadata` failed:\n{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+    }
+    serde_json::from_slice(&out.stdout).context("`cargo metadata` printed no JSON")
 }
 
 fn path(value: &Value, key: &str) -> Result<PathBuf> {

@@ -31,7 +31,7 @@ pub fn build(ws: &Workspace, hither: &Path, to: &Path) -> Result<()> {
     install(ws, hither, &tree, &["PREFIX=/usr", zsh])?;
     remove_list_of_folders(&tree.join("usr"))?;
     strip(&tree.join("usr"))?;
-    add_licences(ws, &tree.join("usr"))?;
+    add_licences(&tree.join("usr"))?;
     document(&tree.join("usr/share"))?;
     permit(&tree)?;
     let control = control(

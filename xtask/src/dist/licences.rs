@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{Context, Result};
 use serde_json::Value;
+
+use crate::workspace::cargo_metadata;
 
 /// What files with licences and notices are called.
 const NAMES: [&str; 5] = ["licen", "copying", "notice", "copyright", "unlicense"];
@@ -16,25 +17,8 @@ const HEAD: &str = "The crates that are linked into bin/hither, and their licenc
 ///
 /// # Errors
 /// When cargo cannot list the crates or a text cannot be read.
-pub fn of_crates(root: &Path) -> Result<String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let platform = ["--filter-platform", "x86_64-unknown-linux-gnu"];
-    let mut metadata = Command::new(cargo);
-    metadata
-        .args(["metadata", "--format-version", "1"])
-        .args(platform);
-    let out = metadata
-        .current_dir(root)
-        .output()
-        .context("cannot start cargo")?;
-    if !out.status.success() {
-        bail!(
-            "`cargo metadata` failed:\n{}",
-            String::from_utf8_lossy(&out.stderr)
-        );
-    }
-    let metadata: Value =
-        serde_json::from_slice(&out.stdout).context("`cargo metadata` printed no JSON")?;
+pub fn of_crates() -> Result<String> {
+    let metadata = cargo_metadata(&["--filter-platform", "x86_64-unknown-linux-gnu"])?;
     let linked = linked(&metadata, "hither");
     let mut list = String::from(HEAD);
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();

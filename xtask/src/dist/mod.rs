@@ -57,7 +57,7 @@ fn tarball(ws: &Workspace, hither: &Path, to: &Path, limit: Option<u64>) -> Resu
     install(ws, hither, &scratch, &[&format!("PREFIX=/{name}")])?;
     remove_list_of_folders(&tree)?;
     strip(&tree)?;
-    add_licences(ws, &tree)?;
+    add_licences(&tree)?;
     let size = size(&tree)?;
     if limit.is_some_and(|limit| size > limit) {
         bail!(
@@ -127,9 +127,9 @@ fn remove_list_of_folders(prefix: &Path) -> Result<()> {
 }
 
 /// Beside those of `THIRD-PARTY.md`: what is linked in.
-fn add_licences(ws: &Workspace, prefix: &Path) -> Result<()> {
+fn add_licences(prefix: &Path) -> Result<()> {
     let file = prefix.join("share/doc/hither/LICENSES-crates.txt");
-    fs::write(&file, licences::of_crates(&ws.root)?)
+    fs::write(&file, licences::of_crates()?)
         .with_context(|| format!("cannot write {}", file.display()))
 }
 
