@@ -50,8 +50,8 @@ pub use files::{check_output_path, open_regular_file, OutputPlace};
 pub use finding::{Finding, FindingKind, FindingLine, FindingPicture, SuggestedFix, TrafficUnit};
 pub use ids::*;
 pub use io::{
-    check_destination, is_decoding, read, read_meta, write, write_with_bursts, BurstWriter,
-    PieceHeader, WriteOutcome,
+    check_destination, is_decoding, read, read_meta, write, write_after_checkpoint,
+    write_with_bursts, BurstWriter, CheckpointFolder, PieceHeader, WriteOutcome,
 };
 pub use meta::*;
 pub use packed_rows::{PackedRow, PackedRows, Unpacker};

@@ -10,7 +10,7 @@ use std::process::Command;
 
 const DIR: &str = "HITHER_TEST_FULL_DISK";
 
-/// A profile whose `pages` table takes about 400 KB, everything else little.
+/// A profile whose `pages` table takes about 800 KB, everything else little.
 fn profile() -> Profile {
     let mut p = common::profile(3, 20);
     let last = p.pages.rows().last().unwrap();
@@ -86,6 +86,43 @@ fn a_file_size_limit_keeps_what_fits() {
         "child_keeps_what_fits",
         dir.path()
     ));
+}
+
+#[test]
+fn checkpoints_on_a_full_disk() {
+    on_small_disk(1200, "child_keeps_the_checkpoint_that_fits");
+    on_small_disk(1200, "child_gives_up_the_checkpoint");
+}
+
+/// The next one does not fit beside it.
+#[test]
+fn child_keeps_the_checkpoint_that_fits() {
+    let Some(dir) = child_dir() else { return };
+    let path = dir.join("p.hither");
+    let first = profile();
+    assert!(CheckpointFolder::create(&path)
+        .unwrap()
+        .write(&first)
+        .unwrap());
+    let next = CheckpointFolder::create(&path).unwrap();
+    assert!(!next.write(&profile()).unwrap());
+    assert_eq!(read(&path).unwrap(), first);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+}
+
+/// The profile of the whole run fits once it is gone.
+#[test]
+fn child_gives_up_the_checkpoint() {
+    let Some(dir) = child_dir() else { return };
+    let path = dir.join("p.hither");
+    let folder = CheckpointFolder::create(&path).unwrap();
+    assert!(folder.write(&profile()).unwrap());
+    let mut whole = profile();
+    whole.meta.duration += 1;
+    let written = write_after_checkpoint(&mut whole, &path, None).unwrap();
+    assert_eq!(written.missing, Vec::<String>::new());
+    assert_eq!(read(&path).unwrap(), whole);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
 }
 
 #[test]

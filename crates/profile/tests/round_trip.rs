@@ -151,6 +151,43 @@ fn a_profile_is_replaced_and_nothing_else_left() {
 }
 
 #[test]
+fn a_checkpoint_is_replaced_by_the_next_and_by_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.hither");
+    let bursts = BurstWriter::create(&path).unwrap();
+    for seed in 1..4 {
+        let part = common::profile(seed, 20);
+        let folder = CheckpointFolder::create(&path).unwrap();
+        assert!(folder.write(&part).unwrap());
+        assert_eq!(read(&path).unwrap(), part);
+    }
+    drop(CheckpointFolder::create(&path).unwrap());
+    let mut whole = common::profile(4, 20);
+    write_after_checkpoint(&mut whole, &path, Some(bursts)).unwrap();
+    assert_eq!(read(&path).unwrap(), whole);
+    assert!(path.join("bursts.bin").exists());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    write_after_checkpoint(&mut whole, &path, None).unwrap();
+    assert!(!path.join("bursts.bin").exists());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_somebody_put_in_the_place_of_a_checkpoint_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.hither");
+    let bursts = BurstWriter::create(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("mine"), "x").unwrap();
+    let mut whole = common::profile(4, 20);
+    let error = write_after_checkpoint(&mut whole, &path, Some(bursts)).unwrap_err();
+    assert!(matches!(error, ProfileError::Refused { .. }), "{error}");
+    assert!(CheckpointFolder::create(&path).is_err());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    assert!(path.join("mine").exists());
+}
+
+#[test]
 fn a_link_to_a_profile_stays_a_link() {
     let dir = tempfile::tempdir().unwrap();
     let (path, link) = (dir.path().join("p.hither"), dir.path().join("last.hither"));

@@ -186,9 +186,30 @@ pub fn split_off() -> io::Result<Option<Pid>> {
 /// # Errors
 /// As [`split_off`].
 pub fn fork_off(work: impl FnOnce() -> u8) -> io::Result<Pid> {
-    if let Some(child) = split_off()? {
-        return Ok(child);
+    match split_off()? {
+        Some(child) => Ok(child),
+        None => end_copy(work),
     }
+}
+
+/// Makes a copy of this process, in which only the calling thread goes on, whatever others there are.
+/// Returns its id here and `None` there. The copy must end by [`end_copy`], and neither print nor take
+/// locks that another thread may have held.
+///
+/// # Errors
+/// When the kernel makes no process.
+pub fn fork_copy() -> io::Result<Option<Pid>> {
+    // SAFETY: the C library takes its own locks of memory around a fork, so that the copy can
+    // allocate. Data that another thread was changing behind a lock stays locked there: it is not
+    // seen half changed, at worst waited for.
+    match unsafe { nix::unistd::fork() }? {
+        nix::unistd::ForkResult::Parent { child } => Ok(Some(child)),
+        nix::unistd::ForkResult::Child => Ok(None),
+    }
+}
+
+/// Does `work` in a copy of a process and ends it with the status that it returns.
+pub fn end_copy(work: impl FnOnce() -> u8) -> ! {
     let work = std::panic::AssertUnwindSafe(work);
     // 101 is how Rust programs end that panic.
     let status = std::panic::catch_unwind(work).unwrap_or(101);

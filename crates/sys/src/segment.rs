@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
@@ -60,6 +60,8 @@ pub struct Segment {
     file: OwnedFd,
     layout: SegmentLayout,
     written: WrittenPages,
+    /// See [`Segment::detach`].
+    detached: AtomicBool,
 }
 
 // SAFETY: the mapping is plain shared memory, reached only through atomics.
@@ -107,6 +109,7 @@ impl Segment {
             file,
             layout,
             written: WrittenPages::new(layout.total),
+            detached: AtomicBool::new(false),
         };
         segment.write_header(config);
         Ok(segment)
@@ -194,6 +197,23 @@ impl Segment {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
+    /// In a copy of the process (fork): from now on nobody else sees what is written here. What the target
+    /// writes is still seen, but for pages that were written to here.
+    ///
+    /// # Errors
+    /// When the kernel refuses the mapping, as without overcommit; then nothing has changed.
+    pub fn detach(&self) -> nix::Result<()> {
+        let length = NonZeroUsize::new(self.layout.total as usize).unwrap_or(NonZeroUsize::MIN);
+        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_FIXED | MapFlags::MAP_NORESERVE;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let at = NonZeroUsize::new(self.base.as_ptr() as usize);
+        // SAFETY: replaces our own mapping, as a whole, by one of the same file and size: every place
+        // in it stays valid, and it is only reached through atomics.
+        unsafe { mmap(at, length, access, flags, &self.file, 0) }?;
+        self.detached.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Gives back the memory of line caches, page counts, communication and events once they
     /// have been read: tens of megabytes. What describes threads, processes, code, pages and
     /// objects stays. A process that is still alive finds zeros there, as at its start.
@@ -216,6 +236,10 @@ impl Segment {
 
     /// Fills a part with zeros; whole pages of it take no memory then.
     pub(crate) fn make_zero(&self, start: u64, length: u64) -> nix::Result<()> {
+        if self.detached.load(Ordering::Relaxed) {
+            // The file is the target's.
+            return Err(nix::errno::Errno::EPERM);
+        }
         let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         fallocate(&self.file, mode, start as i64, length as i64)?;
         self.written.forget(start, length);

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
 use hither_profile::BurstWriter;
-use hither_profile::{write, write_with_bursts, Profile, WriteOutcome, PAGE_SIZE};
+use hither_profile::{
+    write, write_after_checkpoint, write_with_bursts, Profile, WriteOutcome, PAGE_SIZE,
+};
 use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 
@@ -20,7 +22,9 @@ use super::{output, print_stderr};
 use crate::program::child::{self, HeldSignals};
 use crate::program::mpi;
 use crate::program::target;
-use crate::trace::collector::{CollectedRun, Collector, CollectorConfig};
+use crate::trace::collector::{
+    CheckpointCompletion, CheckpointPlan, CollectedRun, Collector, CollectorConfig, ProfileBuild,
+};
 use crate::trace::hooks;
 use crate::trace::launch::{already_traced, DynamoRioTracer};
 use crate::trace::leader_split::{self, HalfLink, LeaderHalf};
@@ -73,6 +77,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let spawn = |attach: &str, mask: SigSet| tracer.spawn(&target, attach, follow, mask);
     let progress = ProgressLine::new(args.quiet);
+    let completion = Completion::new(args);
     let (mut collected, status) = match role {
         Some(RankRole::Lead(leader)) => {
             // It ends with its parent, and the collector outlives the launcher.
@@ -86,43 +91,86 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 // The other half returns the program's status.
                 LeaderHalf::Collector(link) => {
                     symbols = SymbolizerProcess::start(None)?;
-                    let ranks = trace_ranks(config, &folder, leader, link, progress, &mut symbols);
+                    let ranks = trace_ranks(
+                        config,
+                        &folder,
+                        completion,
+                        leader,
+                        link,
+                        progress,
+                        &mut symbols,
+                    );
                     (ranks?, 0)
                 }
             }
         }
-        _ => trace_one(config, &folder, spawn, progress, &mut symbols)?,
+        _ => trace_one(config, &folder, completion, spawn, progress, &mut symbols)?,
     };
-    collected.profile.meta.machine = crate::program::this_machine::describe_this_machine();
-    if !args.no_source {
-        keep_source_text(&mut collected.profile, &mut symbols);
-    }
-    collected.profile.meta.limits.extend(symbols.limit());
-    collected.profile.hide_load_addresses();
-    if args.redact {
-        collected.profile.redact();
-    }
+    completion.complete(&mut collected.profile, &mut symbols);
     write_profile(collected, &folder, args.quiet)?;
     Ok(ExitCode::from(status))
 }
 
-fn collector(config: CollectorConfig, folder: &Path) -> Result<Collector> {
+/// What a profile has beside what was collected, and what it is not to have.
+#[derive(Clone, Copy)]
+struct Completion {
+    source: bool,
+    redact: bool,
+}
+
+impl Completion {
+    fn new(args: &Args) -> Completion {
+        Completion {
+            source: !args.no_source,
+            redact: args.redact,
+        }
+    }
+
+    fn complete(self, profile: &mut Profile, symbols: &mut SymbolizerProcess) {
+        profile.meta.machine = crate::program::this_machine::describe_this_machine();
+        if self.source {
+            keep_source_text(profile, symbols);
+        }
+        profile.meta.limits.extend(symbols.limit());
+        profile.hide_load_addresses();
+        if self.redact {
+            profile.redact();
+        }
+    }
+}
+
+impl CheckpointCompletion for Completion {
+    fn profile(&self, build: ProfileBuild) -> Result<Profile> {
+        let mut symbols = SymbolizerProcess::start(None)?;
+        let mut profile = build(&mut symbols);
+        self.complete(&mut profile, &mut symbols);
+        Ok(profile)
+    }
+}
+
+fn collector(config: CollectorConfig, folder: &Path, completion: Completion) -> Result<Collector> {
     let recorded = config.options.bursts.map(|_| BurstWriter::create(folder));
     let bursts = recorded.transpose().context("cannot record accesses")?;
     let collector = Collector::new(config).context("cannot set up the shared segment")?;
-    Ok(collector.with_bursts(bursts))
+    Ok(collector
+        .with_bursts(bursts)
+        .with_checkpoints(CheckpointPlan {
+            folder: folder.to_owned(),
+            completion: Box::new(completion),
+        }))
 }
 
 /// From before the first instruction of the target to after its last; with its status.
 fn trace_one(
     config: CollectorConfig,
     folder: &Path,
+    completion: Completion,
     spawn: impl FnOnce(&str, SigSet) -> Result<Child>,
     mut progress: ProgressLine,
     symbols: &mut SymbolizerProcess,
 ) -> Result<(CollectedRun, u8)> {
     let signals = HeldSignals::hold()?;
-    let collector = collector(config, folder)?;
+    let collector = collector(config, folder, completion)?;
     let attach = collector.attach_path();
     let running = collector.start()?;
     let child = spawn(&attach, signals.before())?;
@@ -147,12 +195,13 @@ fn trace_one(
 fn trace_ranks(
     config: CollectorConfig,
     folder: &Path,
+    completion: Completion,
     mut leader: RankLeader,
     mut link: HalfLink,
     mut progress: ProgressLine,
     symbols: &mut SymbolizerProcess,
 ) -> Result<CollectedRun> {
-    let collector = collector(config, folder)?;
+    let collector = collector(config, folder, completion)?;
     let attach = collector.attach_path();
     let running = collector.start()?;
     leader.set_attach_path(&attach);
@@ -179,6 +228,7 @@ fn write_profile(collected: CollectedRun, folder: &Path, quiet: bool) -> Result<
     let shown = folder.display();
     let mut profile = collected.profile;
     let written = match collected.bursts {
+        bursts if collected.has_checkpoint => write_after_checkpoint(&mut profile, folder, bursts),
         Some(bursts) => write_with_bursts(&mut profile, folder, bursts),
         None => write(&profile, folder),
     };

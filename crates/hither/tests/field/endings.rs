@@ -1,6 +1,8 @@
 //! Whatever ends the program, or hither, or both.
 use super::*;
 use hither_profile::RunEnd;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 
 #[test]
 fn programs_that_end_with_threads_running() {
@@ -46,6 +48,40 @@ fn without_hither_the_program_goes_on() {
         .map(|e| e.expect("entry").file_name())
         .collect();
     assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// It is read by all verbs, and says that it is not the whole run.
+#[test]
+fn a_hither_that_is_killed_leaves_what_it_had_written() {
+    let place = Place::new();
+    let program = format!("{} 2 100000000 64", workload("ring"));
+    let script = format!("echo $$ > pid; exec {program}");
+    let traced = Running::start(place.command(&[
+        HITHER, "trace", "-q", "-o", "traced", "--", "sh", "-c", &script,
+    ]));
+    wait_for("checkpoint", || place.path("traced.hither").exists());
+    traced.signal(Signal::SIGKILL);
+    traced.end();
+    let pid = fs::read_to_string(place.path("pid")).expect("pid");
+    let pid = Pid::from_raw(pid.trim().parse().expect("pid"));
+    kill(pid, Signal::SIGKILL).expect("the program goes on");
+    let names = || fs::read_dir(place.0.path()).expect("folder").count();
+    wait_for("removal of what was begun", || names() == 2);
+    let profile = place.profile();
+    assert_eq!(profile.meta.end, RunEnd::Interrupted);
+    assert_eq!(profile.threads.len(), 3, "the shell's too");
+    assert!(profile.comm.iter().map(|c| c.events).sum::<u64>() > 1000);
+    let stat = place.shell(&format!("{HITHER} stat traced.hither"));
+    assert_eq!(status(&stat), 0, "{}", text(&stat.stderr));
+    assert!(text(&stat.stdout).contains("The profile is cut off"));
+    for verb in [
+        "report traced.hither",
+        "map --force traced.hither",
+        "check --max-remote 100% traced.hither",
+    ] {
+        let read = place.shell(&format!("{HITHER} {verb}"));
+        assert_eq!(status(&read), 0, "{verb}: {}", text(&read.stderr));
+    }
 }
 
 #[test]

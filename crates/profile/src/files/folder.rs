@@ -1,8 +1,8 @@
 //! A folder held by a descriptor: whoever renames it in the meantime, or puts another in its
 //! place, changes neither where we write nor what we remove.
 use rustix::fs::{
-    fstat, mkdirat, open, openat, renameat, statat, unlinkat, AtFlags, Dir, FileType, Mode, OFlags,
-    Stat,
+    fstat, mkdirat, open, openat, renameat, renameat_with, statat, unlinkat, AtFlags, Dir,
+    FileType, Mode, OFlags, RenameFlags, Stat,
 };
 use rustix::process::geteuid;
 use rustix::rand::{getrandom, GetRandomFlags};
@@ -92,6 +92,18 @@ impl Folder {
 
     pub fn rename(&self, name: &OsStr, to: &Folder, new: &OsStr) -> io::Result<()> {
         Ok(renameat(&self.0, name, &to.0, new)?)
+    }
+
+    /// Puts what has one name in the place of what has the other, which must be there, and that in its
+    /// place: at no time is there nothing. Not every file system can.
+    pub fn exchange(&self, name: &OsStr, to: &Folder, new: &OsStr) -> io::Result<()> {
+        Ok(renameat_with(
+            &self.0,
+            name,
+            &to.0,
+            new,
+            RenameFlags::EXCHANGE,
+        )?)
     }
 
     pub fn names(&self) -> io::Result<Vec<OsString>> {

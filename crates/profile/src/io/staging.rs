@@ -3,8 +3,8 @@
 //! user who may write there can neither lead us elsewhere nor have anything else deleted.
 //!
 //! ```text
-//!   parent --- .hither-XXXXXX --- profile   what is written; renamed to parent/NAME at the end
-//!          |                  `-- old       what was at parent/NAME, until it is removed
+//!   parent --- .hither-XXXXXX --- profile   what is written; exchanged with parent/NAME at the end
+//!          |                  `-- old       what was at parent/NAME, where nothing can be exchanged
 //!          `-- NAME
 //! ```
 //! What a writer that was killed has left there the next one removes.
@@ -76,6 +76,24 @@ impl StagingFolder {
         remove_files(&self.inner, |name| name != BURSTS);
     }
 
+    /// For a profile that was not there when the folder was made.
+    ///
+    /// # Errors
+    /// If something that is not a profile is there.
+    pub fn replacing_what_is_there(mut self) -> Result<StagingFolder, ProfileError> {
+        self.target.look_again()?;
+        Ok(self)
+    }
+
+    /// Removes the profile that is to be replaced.
+    pub fn remove_replaced(&self) {
+        let FolderDestination { parent, name, .. } = &self.target;
+        let old: &OsStr = REPLACED.as_ref();
+        if self.target.exists && parent.rename(name, &self.temporary, old).is_ok() {
+            remove_profile(&self.temporary, old);
+        }
+    }
+
     /// Puts the folder in the profile's place.
     pub fn commit(self) -> Result<(), ProfileError> {
         let FolderDestination {
@@ -85,12 +103,16 @@ impl StagingFolder {
             exists,
         } = &self.target;
         let (new, old): (&OsStr, &OsStr) = (GROWING.as_ref(), REPLACED.as_ref());
-        if *exists {
+        let exists = *exists && parent.look(name).is_ok();
+        if exists && self.temporary.exchange(new, parent, name).is_ok() {
+            return Ok(());
+        }
+        if exists {
             let moved = parent.rename(name, &self.temporary, old);
             moved.map_err(ProfileError::io("replace", path))?;
         }
         self.temporary.rename(new, parent, name).map_err(|e| {
-            if *exists {
+            if exists {
                 let _ = self.temporary.rename(old, parent, name);
             }
             ProfileError::io("write", path)(e)
@@ -182,11 +204,8 @@ struct FolderDestination {
 
 impl FolderDestination {
     fn new(dir: &Path) -> Result<FolderDestination, ProfileError> {
-        let refused = |why: &str| ProfileError::Refused {
-            path: dir.to_owned(),
-            why: why.to_string(),
-        };
         let exists = dir.symlink_metadata().is_ok();
+        let refused = |why: &str| refused(dir, why);
         // A link to a profile stays a link.
         let path = match dir.canonicalize() {
             Ok(path) => path,
@@ -207,6 +226,22 @@ impl FolderDestination {
             path,
             exists,
         })
+    }
+
+    /// Whether there is something by now, which may be replaced.
+    fn look_again(&mut self) -> Result<(), ProfileError> {
+        self.exists = self.path.symlink_metadata().is_ok();
+        if self.exists {
+            check_replaceable(&self.path).map_err(|why| refused(&self.path, &why))?;
+        }
+        Ok(())
+    }
+}
+
+fn refused(dir: &Path, why: &str) -> ProfileError {
+    ProfileError::Refused {
+        path: dir.to_owned(),
+        why: why.to_string(),
     }
 }
 

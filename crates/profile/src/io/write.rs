@@ -56,16 +56,58 @@ pub fn write_with_bursts(
     dir: &Path,
     bursts: BurstWriter,
 ) -> Result<WriteOutcome, ProfileError> {
+    let growing = end_bursts(profile, bursts);
+    fill_and_commit(profile, dir, growing, &GIVE_UP_BURSTS)
+}
+
+/// As [`write()`] or [`write_with_bursts`], where the profile of the run so far is in the place of that of
+/// the whole: it is given up first where there is no room for both.
+///
+/// # Errors
+/// As of [`write()`].
+pub fn write_after_checkpoint(
+    profile: &mut Profile,
+    dir: &Path,
+    bursts: Option<BurstWriter>,
+) -> Result<WriteOutcome, ProfileError> {
+    let has_bursts = bursts.is_some();
+    let growing = match bursts {
+        Some(bursts) => end_bursts(profile, bursts).replacing_what_is_there()?,
+        None => StagingFolder::create_beside(dir)?,
+    };
+    let mut ways: Vec<MakeRoom> = vec![|_, growing| growing.remove_replaced()];
+    if has_bursts {
+        ways.extend(GIVE_UP_BURSTS);
+    }
+    fill_and_commit(profile, dir, growing, &ways)
+}
+
+/// Makes room on a full disk.
+type MakeRoom = fn(&mut Profile, &StagingFolder);
+
+const GIVE_UP_BURSTS: [MakeRoom; 2] = [disk_space::trim_bursts, disk_space::drop_bursts];
+
+fn end_bursts(profile: &mut Profile, bursts: BurstWriter) -> StagingFolder {
     let (growing, unfinished) = bursts.finish();
     if let Some(why) = unfinished {
         let what = format!("The bursts end early, they could not be written ({why}): make room on the disk and trace again.");
         profile.meta.limits.push(what);
     }
+    growing
+}
+
+/// Writes all but the bursts, which are there, making room in these ways in turn where there is none.
+fn fill_and_commit(
+    profile: &mut Profile,
+    dir: &Path,
+    growing: StagingFolder,
+    ways: &[MakeRoom],
+) -> Result<WriteOutcome, ProfileError> {
     let mut filled = write_tables(profile, dir, &growing);
-    for shorten in [disk_space::trim_bursts, disk_space::drop_bursts] {
+    for make_room in ways {
         if !matches!(filled, Ok((_, DiskSpace::Enough))) {
             growing.remove_all_but_bursts();
-            shorten(profile, &growing);
+            make_room(profile, &growing);
             filled = write_tables(profile, dir, &growing);
         }
     }
@@ -77,13 +119,13 @@ pub fn write_with_bursts(
 
 /// Whether all tables could be written that there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum DiskSpace {
+pub(super) enum DiskSpace {
     Enough,
     Short,
 }
 
 /// Writes all but the bursts to `growing`, which `dir` will be.
-fn write_tables(
+pub(super) fn write_tables(
     profile: &Profile,
     dir: &Path,
     growing: &StagingFolder,

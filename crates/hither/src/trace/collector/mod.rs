@@ -11,6 +11,7 @@
 mod address_space;
 mod allocation_paths;
 mod burst_recorder;
+mod checkpoints;
 mod clock;
 mod code_lines;
 mod comm;
@@ -48,12 +49,14 @@ mod window_regions;
 
 use super::symbolizer::Symbolizer;
 use anyhow::{anyhow, Context, Result};
+use checkpoints::Checkpoints;
+pub use checkpoints::{CheckpointCompletion, CheckpointPlan, ProfileBuild};
 use deadline::Deadline;
 use engine::CollectorEngine;
 use hither_profile::BurstWriter;
 use hither_profile::{Profile, RunEnd, TraceOptions};
 use hither_sys::{wire, Segment, SegmentConfig};
-use std::sync::mpsc::{sync_channel, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -134,11 +137,14 @@ pub struct Collector {
     segment: Arc<Segment>,
     config: CollectorConfig,
     bursts: Option<BurstWriter>,
+    checkpoints: Option<CheckpointPlan>,
 }
 
 /// What a run left behind.
 pub struct CollectedRun {
     pub profile: Profile,
+    /// A profile of its beginning is where the profile goes.
+    pub has_checkpoint: bool,
     /// With `--bursts`: to be put into the profile's folder.
     pub bursts: Option<BurstWriter>,
 }
@@ -181,7 +187,15 @@ impl Collector {
             segment: Arc::new(segment),
             config,
             bursts: None,
+            checkpoints: None,
         })
+    }
+
+    /// Keeps the profile of the run so far now and then.
+    #[must_use]
+    pub fn with_checkpoints(mut self, plan: CheckpointPlan) -> Self {
+        self.checkpoints = Some(plan);
+        self
     }
 
     /// Where to record accesses, for options that say so.
@@ -210,37 +224,10 @@ impl Collector {
         }
         let shown = Arc::clone(&live);
         let deadline = Arc::clone(&engine.deadline);
+        let checkpoints = Checkpoints::new(self.checkpoints);
         let thread = std::thread::Builder::new()
             .name("hither-collect".into())
-            .spawn(move || {
-                engine.begin();
-                let mut busy = false;
-                loop {
-                    let left = engine.next_look().saturating_sub(clock::monotonic_ns());
-                    let left = Duration::from_nanos(left);
-                    let wait = match (busy, engine.is_recording()) {
-                        (true, _) => left.min(BUSY_POLL),
-                        (_, true) => left.min(RECORDING_POLL),
-                        _ => left,
-                    };
-                    match stopped.recv_timeout(wait) {
-                        Err(RecvTimeoutError::Timeout) => {}
-                        _ => break,
-                    }
-                    busy = engine.drain_events();
-                    if engine.slice_is_over() {
-                        engine.end_slice();
-                        std::thread::sleep(SLICE_GRACE);
-                        engine.mark_stuck_threads();
-                        *shown.lock().unwrap_or_else(PoisonError::into_inner) =
-                            engine.live_status();
-                    } else {
-                        engine.keep_up();
-                    }
-                }
-                engine.finish();
-                engine
-            })
+            .spawn(move || collect(engine, checkpoints, &stopped, &shown))
             .context(
                 "cannot start the collector's thread: raise the limit on processes (ulimit -u)",
             )?;
@@ -253,9 +240,48 @@ impl Collector {
     }
 }
 
+/// What the collector's thread does, up to the end of the run. With whether there is a checkpoint.
+fn collect(
+    mut engine: CollectorEngine,
+    mut checkpoints: Checkpoints,
+    stopped: &Receiver<()>,
+    shown: &Mutex<LiveStatus>,
+) -> (CollectorEngine, bool) {
+    engine.begin();
+    let mut busy = false;
+    loop {
+        let left = engine.next_look().saturating_sub(clock::monotonic_ns());
+        let left = Duration::from_nanos(left);
+        let wait = match (busy, engine.is_recording()) {
+            (true, _) => left.min(BUSY_POLL),
+            (_, true) => left.min(RECORDING_POLL),
+            _ => left,
+        };
+        match stopped.recv_timeout(wait) {
+            Err(RecvTimeoutError::Timeout) => {}
+            _ => break,
+        }
+        busy = engine.drain_events();
+        if engine.slice_is_over() {
+            engine.end_slice();
+            std::thread::sleep(SLICE_GRACE);
+            engine.mark_stuck_threads();
+            *shown.lock().unwrap_or_else(PoisonError::into_inner) = engine.live_status();
+            if let Some(copy) = checkpoints.keep_up() {
+                copy.write(engine);
+            }
+        } else {
+            engine.keep_up();
+        }
+    }
+    checkpoints.stop();
+    engine.finish();
+    (engine, checkpoints.kept)
+}
+
 /// A run being collected.
 pub struct RunningCollector {
-    thread: JoinHandle<CollectorEngine>,
+    thread: JoinHandle<(CollectorEngine, bool)>,
     stop: SyncSender<()>,
     live: Arc<Mutex<LiveStatus>>,
     deadline: Arc<Deadline>,
@@ -276,9 +302,13 @@ impl RunningCollector {
         self.deadline.arm();
         // The thread may have gone already, which join tells.
         let _ = self.stop.send(());
-        let engine = self.thread.join().map_err(|_| {
+        let (engine, has_checkpoint) = self.thread.join().map_err(|_| {
             anyhow!("the collector's thread failed; please report it with the command you traced")
         })?;
-        Ok(profile_rows::build_profile(engine, end, naming))
+        let collected = profile_rows::build_profile(engine, end, naming);
+        Ok(CollectedRun {
+            has_checkpoint,
+            ..collected
+        })
     }
 }

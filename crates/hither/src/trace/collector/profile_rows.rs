@@ -109,7 +109,11 @@ pub fn build_profile(
     };
     let merged = profile.merge_pages(engine.page_budget());
     profile.meta.limits.extend(merged);
-    CollectedRun { profile, bursts }
+    CollectedRun {
+        profile,
+        has_checkpoint: false,
+        bursts,
+    }
 }
 
 /// Ends the file of recorded accesses.

@@ -1,5 +1,6 @@
 //! A fake target fills a segment as the tracer would; the profile is checked by arithmetic.
 mod bursts;
+mod checkpoints;
 mod fake;
 mod forged;
 mod lines;
@@ -348,6 +349,7 @@ fn a_run_on_its_thread_ends_when_told() {
         segment: Arc::clone(&f.engine.segment),
         config: f.engine.config.clone(),
         bursts: None,
+        checkpoints: None,
     };
     let running = collector.start().unwrap();
     while running.live().slices < 3 {
