@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::symbols::{SourceTextAnswer, SourceTextRequest};
-
 /// A global, or a static variable of a function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StaticObject {
@@ -46,6 +44,24 @@ pub struct AllocationName {
     pub file: String,
     pub line: u32,
     pub function: String,
+}
+
+/// Which lines of source are asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SourceTextRequest {
+    /// Files and lines there, most accesses first.
+    pub places: Vec<(String, u32)>,
+    /// What was built from the source.
+    pub programs: Vec<PathBuf>,
+    /// Only from files that everybody may read.
+    pub only_public: bool,
+}
+
+/// Lines by file and number, and what is missing of them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SourceTextAnswer {
+    pub lines: Vec<(String, u32, String)>,
+    pub limit: Option<String>,
 }
 
 /// Answers from the files of a program. Never fails: what is not known is empty.

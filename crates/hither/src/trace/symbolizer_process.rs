@@ -21,8 +21,11 @@ use hither_sys::{launch, process};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::symbolizer::{AllocationName, SourceLine, StaticObject, StructField, Symbolizer};
-use super::symbols::{ProgramSymbols, SourceTextAnswer, SourceTextRequest};
+use super::symbolizer::{
+    AllocationName, SourceLine, SourceTextAnswer, SourceTextRequest, StaticObject, StructField,
+    Symbolizer,
+};
+use super::symbols::ProgramSymbols;
 
 /// Time for one answer. Debug information of a gigabyte takes some ten seconds.
 const PATIENCE: Duration = Duration::from_secs(120);

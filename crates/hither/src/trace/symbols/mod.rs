@@ -30,12 +30,15 @@ mod statics;
 mod tests;
 mod type_text;
 
-use super::symbolizer::{AllocationName, SourceLine, StaticObject, StructField, Symbolizer};
+use super::symbolizer::{
+    AllocationName, SourceLine, SourceTextAnswer, SourceTextRequest, StaticObject, StructField,
+    Symbolizer,
+};
 use dwarf::DebugInfo;
 use elf::ElfImage;
 use line_table::{catch_panic, InlineFrame, LineTable};
 use source::SourceFiles;
-pub use source_text::{keep_source_text, SourceTextAnswer, SourceTextRequest};
+pub use source_text::keep_source_text;
 use statics::TypedStatic;
 use std::cell::OnceCell;
 use std::collections::HashMap;

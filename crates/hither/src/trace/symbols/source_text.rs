@@ -6,9 +6,8 @@
 //! changed since the program was built is left out.
 use super::elf::open_regular;
 use super::frame_filter;
-use crate::trace::symbolizer::Symbolizer;
+use crate::trace::symbolizer::{SourceTextAnswer, SourceTextRequest, Symbolizer};
 use hither_profile::{Profile, RegionKind, SourceText};
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::Read;
@@ -28,24 +27,6 @@ const MAX_READ: u64 = 32 << 20;
 /// Places that are looked at.
 const MAX_PLACES: usize = 4096;
 const TAB: &str = "    ";
-
-/// Which lines are asked for.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct SourceTextRequest {
-    /// Files and lines there, most accesses first.
-    places: Vec<(String, u32)>,
-    /// What was built from the source.
-    programs: Vec<PathBuf>,
-    /// Only from files that everybody may read.
-    only_public: bool,
-}
-
-/// Lines by file and number, and what is missing.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct SourceTextAnswer {
-    lines: Vec<(String, u32, String)>,
-    limit: Option<String>,
-}
 
 /// Adds the table; and to the limits what was changed since. The profile may be read by others
 /// than who traces it, and a program says which files are its source: so root quotes only what
