@@ -25,6 +25,9 @@ const TRIES: u32 = 10;
 const REST: u32 = 500;
 const AT_LEAST: Duration = Duration::from_millis(100);
 
+/// Nanoseconds that a fault may cost: a second. The program can write its agent's reports itself.
+const HIGHEST_COST: Nanos = 1_000_000_000;
+
 /// A process that was entered.
 pub trait AgentHost: Sized {
     const PURPOSE: AgentPurpose;
@@ -226,8 +229,8 @@ impl<H: AgentHost> AgentHosts<H> {
                         continue;
                     };
                     let (pages, time) = host.taken();
-                    self.past.0 += pages;
-                    self.past.1 += time;
+                    self.past.0 = self.past.0.saturating_add(pages);
+                    self.past.1 = self.past.1.saturating_add(time);
                     news.push((pid, retry_later(0)));
                 }
                 _ => {}
@@ -249,7 +252,9 @@ impl<H: AgentHost> AgentHosts<H> {
     fn taken(&self) -> (u64, Nanos) {
         self.hosts()
             .map(AgentHost::taken)
-            .fold(self.past, |sum, one| (sum.0 + one.0, sum.1 + one.1))
+            .fold(self.past, |sum, one| {
+                (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
+            })
     }
 
     /// Has pages taken: every page is as likely as every other.
@@ -281,7 +286,7 @@ impl<H: AgentHost> FaultSampler for AgentHosts<H> {
 
     fn cost_per_fault(&self) -> Nanos {
         let (taken, time) = self.taken();
-        H::cost_per_fault(taken, time)
+        H::cost_per_fault(taken, time).min(HIGHEST_COST)
     }
 
     fn delay_per_fault(&self) -> Nanos {
