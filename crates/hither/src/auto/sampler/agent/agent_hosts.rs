@@ -154,7 +154,7 @@ impl<H: AgentHost> AgentHosts<H> {
             let stays = live.contains(pid);
             if let (false, AgentState::With(host)) = (stays, state) {
                 let (pages, time) = host.taken();
-                *past = (past.0 + pages, past.1 + time);
+                *past = (past.0.saturating_add(pages), past.1.saturating_add(time));
             }
             stays
         });
