@@ -63,16 +63,26 @@ fn journal(place: &Place) -> Vec<serde_json::Value> {
     lines.lines().map(line).collect()
 }
 
-/// Of the last matrix before `ms`: the share of events that are not between `couples`, and
-/// those that are, by couple. Threads are numbered in order of their ids.
+/// Of the last matrix before `ms` in which all of `couples` live: the share of events that are not
+/// between them, and those that are, by couple. Threads are numbered in order of their ids.
 fn matrix_before(place: &Place, ms: u64, couples: &[(usize, usize)]) -> (f64, Vec<f64>) {
     let lines = journal(place);
-    let before = |line: &&serde_json::Value| line["at"].as_u64() < Some(ms);
-    let line = lines.iter().rev().find(before).expect("a line");
-    let pairs: Vec<(u64, u64, f64)> = serde_json::from_value(line["pairs"].clone()).expect("pairs");
-    let mut tids: Vec<u64> = pairs.iter().flat_map(|p| [p.0, p.1]).collect();
-    tids.sort_unstable();
-    tids.dedup();
+    let before = lines
+        .iter()
+        .rev()
+        .filter(|line| line["at"].as_u64() < Some(ms));
+    let matrix = |line: &serde_json::Value| -> (Vec<(u64, u64, f64)>, Vec<u64>) {
+        let pairs: Vec<(u64, u64, f64)> =
+            serde_json::from_value(line["pairs"].clone()).expect("pairs");
+        let mut tids: Vec<u64> = pairs.iter().flat_map(|p| [p.0, p.1]).collect();
+        tids.sort_unstable();
+        tids.dedup();
+        (pairs, tids)
+    };
+    let mut matrices = before.map(matrix);
+    let (pairs, tids) = matrices
+        .find(|(_, tids)| tids.len() >= 2 * couples.len())
+        .expect("a matrix of all couples");
     let at = |tid| tids.iter().position(|t| *t == tid).expect("known");
     let of = |couple: &(usize, usize)| {
         let found = pairs.iter().find(|p| (at(p.0), at(p.1)) == *couple);

@@ -9,6 +9,8 @@ use std::path::Path;
 const WRITABLE_BY_ALL: u32 = 0o002;
 const WRITABLE_BY_GROUP: u32 = 0o020;
 const STICKY: u32 = 0o1000;
+/// What statfs(2) calls file systems that programs serve.
+const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
 
 /// An error with a sentence where we are root and another user can change what `path` names.
 pub fn check_output_path(path: &Path) -> io::Result<()> {
@@ -39,13 +41,7 @@ fn check_chain(path: &Path) -> io::Result<()> {
             // Not there yet, or no part of a file system, as a pipe in /proc/self/fd.
             return Ok(());
         };
-        let served = || {
-            Some(format!(
-                "is served by a program of user {}",
-                stranger_serving(&data)?
-            ))
-        };
-        if let Some(who) = served().or_else(|| who_may_change(&data)) {
+        if let Some(who) = stranger_serving(part, &data).or_else(|| who_may_change(&data)) {
             let what = match data.is_dir() {
                 true => "the folder ",
                 false => "",
@@ -65,12 +61,19 @@ fn is_trusted(id: u32, variable: &str) -> bool {
     id == 0 || caller == Some(id)
 }
 
-/// The user whose program serves the file system (FUSE) that something lies on: it makes up owners
-/// and permissions as it likes. `None`: the kernel or somebody trusted does.
-fn stranger_serving(data: &Metadata) -> Option<u32> {
+/// The stranger whose program serves the file system (FUSE) that something lies on: it makes up
+/// owners and permissions as it likes. `None`: the kernel or somebody trusted does.
+fn stranger_serving(path: &Path, data: &Metadata) -> Option<String> {
+    // Of a link this would tell what it leads to, which is checked itself.
+    if data.is_symlink() || rustix::fs::statfs(path).ok()?.f_type != FUSE_SUPER_MAGIC {
+        return None;
+    }
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let user = fuse_user(&mounts, data.dev())?;
-    (!is_trusted(user, "SUDO_UID")).then_some(user)
+    match fuse_user(&mounts, data.dev()) {
+        Some(user) if is_trusted(user, "SUDO_UID") => None,
+        Some(user) => Some(format!("is served by a program of user {user}")),
+        None => Some("is served by a program in another mount name space".to_owned()),
+    }
 }
 
 /// Who mounted a device, if that is FUSE: `36 35 0:52 / /mnt rw - fuse.name source rw,user_id=1000`.

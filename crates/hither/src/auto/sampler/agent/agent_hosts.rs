@@ -359,3 +359,17 @@ fn is_gone(error: &io::Error) -> bool {
         || error.kind() == io::ErrorKind::UnexpectedEof
         || error.kind() == io::ErrorKind::BrokenPipe
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auto::sampler::move_host::MoveHost;
+
+    #[test]
+    fn a_fault_costs_a_second_at_most_whatever_the_program_reports() {
+        let mut hosts = AgentHosts::<MoveHost>::new(());
+        hosts.past = (1 << 20, Nanos::MAX);
+        assert_eq!(hosts.cost_per_fault(), HIGHEST_COST);
+        assert_eq!(hosts.delay_per_fault(), MoveHost::DELAYS * HIGHEST_COST);
+    }
+}
