@@ -132,6 +132,8 @@ pub struct LineUse {
     pub write_mask: u64,
     /// Estimate of its accesses to the line in slices in which others used it as well.
     pub accesses: u64,
+    /// Estimate of those of them that write; 0 in older profiles, whose `write_mask` tells whether any do.
+    pub writes: u64,
 }
 
 /// A thread was put on a processing unit while it ran (`hither auto`).

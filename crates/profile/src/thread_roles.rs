@@ -151,6 +151,7 @@ impl Profile {
                 to.read_mask |= u.read_mask;
                 to.write_mask |= u.write_mask;
                 to.accesses += u.accesses;
+                to.writes += u.writes;
             },
         );
         let lines = &mut self.first_touch_lines;

@@ -72,7 +72,9 @@ fn stranger_serving(path: &Path, data: &Metadata) -> Option<String> {
     match fuse_user(&mounts, data.dev()) {
         Some(user) if is_trusted(user, "SUDO_UID") => None,
         Some(user) => Some(format!("is served by a program of user {user}")),
-        None => Some("is served by a program in another mount name space".to_owned()),
+        None => {
+            Some("is served by a program of a user unknown in this mount name space".to_owned())
+        }
     }
 }
 

@@ -275,7 +275,10 @@ table!(LineUse = "lines", at most 10 * MILLION,
     "read_mask" = read_mask: Free,
     "write_mask" = write_mask: Free,
     "accesses" = accesses: Sum,
-});
+    "writes" = writes: Sum,
+}
+    const LATER: &'static [&'static str] = &["writes"];
+);
 
 table!(ThreadMove = "thread_moves", at most 10 * MILLION, sorted by |r| (r.at, r.thread.0) => (u64, u32), {
     "at" = at: Each,

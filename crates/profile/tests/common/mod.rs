@@ -164,6 +164,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             read_mask: r.next(),
             write_mask: r.next(),
             accesses: r.count(),
+            writes: r.count(),
         });
     }
     if r.below(2) > 0 {

@@ -445,6 +445,7 @@ impl RegionNumbers {
             read_mask: row.read_mask,
             write_mask: row.write_mask,
             accesses: row.accesses,
+            writes: row.writes,
         }
     }
 

@@ -37,6 +37,8 @@ struct ThreadLineUse {
     seen: u64,
     /// The same; with the counts below it is halved when full.
     recent: u16,
+    /// Those of them that write.
+    writing: u16,
     /// By part: reads, writes; of most uses only the number is reported.
     parts: Option<Box<PartCounts>>,
 }
@@ -48,6 +50,7 @@ impl ThreadLineUse {
             accesses: 0,
             seen: 0,
             recent: 0,
+            writing: 0,
             parts: None,
         }
     }
@@ -57,9 +60,11 @@ impl ThreadLineUse {
         let parts = self.parts.get_or_insert_with(no_counts);
         if self.recent == u16::MAX {
             self.recent /= 2;
+            self.writing /= 2;
             parts.iter_mut().flatten().for_each(|n| *n /= 2);
         }
         self.recent += 1;
+        self.writing += u16::from(masks[1] != 0);
         for (parts, mask) in parts.iter_mut().zip(masks) {
             let mut left = mask;
             while left != 0 {
@@ -83,6 +88,7 @@ impl ThreadLineUse {
             }
         };
         self.recent = sum(self.recent, more.recent);
+        self.writing = sum(self.writing, more.writing);
         let Some(more) = &more.parts else { return };
         let parts = self
             .parts
@@ -91,6 +97,14 @@ impl ThreadLineUse {
             .flatten();
         for (part, more) in parts.zip(more.iter().flatten()) {
             *part = sum(*part, *more);
+        }
+    }
+
+    /// How many of so many accesses write, as far as the accesses seen tell.
+    fn writes_among(&self, accesses: u64) -> u64 {
+        match self.recent {
+            0 => 0,
+            recent => (accesses as f64 * f64::from(self.writing) / f64::from(recent)).ceil() as u64,
         }
     }
 
@@ -114,6 +128,7 @@ pub struct LineRow {
     pub read_mask: u64,
     pub write_mask: u64,
     pub accesses: u64,
+    pub writes: u64,
 }
 
 /// Page, byte offset of the line in it, thread (from 0).
@@ -347,6 +362,7 @@ impl SharedLines {
                 row.write_mask |= writes;
                 let accesses = scale(u.thread, u.accesses.max(u.seen));
                 row.accesses = row.accesses.saturating_add(accesses);
+                row.writes = row.writes.saturating_add(u.writes_among(accesses));
             }
         }
         let mut users: HashMap<(PageName, u32), (u32, bool)> = HashMap::new();

@@ -14,6 +14,7 @@ pub fn demangle(raw: &str) -> String {
     }
     demangle_rust(raw)
         .or_else(|| demangle_cpp(raw))
+        .or_else(|| leading_cpp_name(raw))
         .or_else(|| demangle_fortran(raw))
         .unwrap_or_else(|| truncate_utf8(raw, MAX_OUT).to_owned())
 }
@@ -140,6 +141,28 @@ fn demangle_cpp(raw: &str) -> Option<String> {
     symbol.structured_demangle(&mut out, &options).ok()?;
     // A static of a function: the outer function keeps its parameters' brackets.
     Some(out.0.replace("()::", "::"))
+}
+
+/// The name of a C++ function of which the rest cannot be read, up to its template arguments:
+/// GCC writes packs in requirements in a way of its own.
+fn leading_cpp_name(raw: &str) -> Option<String> {
+    let rest = raw.strip_prefix("_Z")?;
+    let rest = rest.strip_prefix('N').unwrap_or(rest);
+    let mut rest = rest.trim_start_matches(['r', 'V', 'K', 'R', 'O', 'L']);
+    let mut parts = Vec::new();
+    if let Some(inside) = rest.strip_prefix("St") {
+        (parts, rest) = (vec!["std"], inside);
+    }
+    loop {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let Ok(length) = rest[..digits].parse::<usize>() else {
+            break;
+        };
+        let end = digits.checked_add(length)?;
+        parts.push(rest.get(digits..end)?);
+        rest = &rest[end..];
+    }
+    (parts.len() > usize::from(parts.first() == Some(&"std"))).then(|| parts.join("::"))
 }
 
 /// gfortran: `__module_MOD_name`.

@@ -10,7 +10,8 @@
 //!
 //! The severity is the share of the run's accesses that can find such a line in another cache:
 //! in each line at most twice as many as all threads but the busiest make, since a line that
-//! one thread keeps to itself stays with it.
+//! one thread keeps to itself stays with it; and at most one of each thread for each write, since
+//! a line that all only read stays with all.
 use super::common::{format_percent, hottest_lines, name_of};
 use super::falsely_shared::{false_sharing_sites, FalseSharingSite, FalselySharedLine};
 use super::{padding, FindingContext};

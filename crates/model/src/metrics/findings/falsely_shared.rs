@@ -88,13 +88,26 @@ fn falsely_shared(uses: &[LineUse]) -> Option<FalselySharedLine<'_>> {
     let accesses = users.iter().map(|u| u.accesses);
     let all = accesses.fold(0u64, u64::saturating_add);
     let others = all - users.first()?.accesses;
+    // After a write each of the others finds the line elsewhere once, as does the writer before it.
+    let writes = users.iter().map(|u| writes_of(u));
+    let writes = writes.fold(0u64, u64::saturating_add);
+    let by_writes = writes.saturating_mul(users.len() as u64);
     users.sort_by_key(|u| (first_byte(u), u.thread));
     Some(FalselySharedLine {
         region: users[0].region,
         offset: users[0].offset,
-        contended: others.saturating_mul(2).min(all),
+        contended: others.saturating_mul(2).min(all).min(by_writes),
         users,
     })
+}
+
+/// Older profiles say only whether there are any.
+fn writes_of(user: &LineUse) -> u64 {
+    match (user.write_mask, user.writes) {
+        (0, _) => 0,
+        (_, 0) => user.accesses,
+        (_, writes) => writes,
+    }
 }
 
 fn first_byte(user: &LineUse) -> u32 {

@@ -75,6 +75,24 @@ fn masks_of_sites_and_ranges() {
 }
 
 #[test]
+fn writes_are_as_many_of_all_as_of_those_seen() {
+    let mut f = fake(64);
+    for kind in [
+        wire::OBSERVED_READ,
+        wire::OBSERVED_READ,
+        wire::OBSERVED_READ,
+        wire::OBSERVED_WRITE,
+    ] {
+        f.seen(1, at(64, 0, 0, kind, 8));
+    }
+    f.seen(1, at(64, 0, 0, wire::OBSERVED_COUNT, 2048));
+    f.seen(2, at(64, 16, 0, wire::OBSERVED_READ, 8));
+    let lines = f.finish(&mut NoNames).lines;
+    let found: Vec<_> = lines.iter().map(|l| (l.accesses, l.writes)).collect();
+    assert_eq!(found, [(2048, 512), (1, 0)]);
+}
+
+#[test]
 fn long_lines_have_parts_of_several_bytes() {
     let mut f = fake(256);
     f.seen(1, at(65, 0x105, 0, wire::OBSERVED_READ, 1));

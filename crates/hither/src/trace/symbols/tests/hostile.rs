@@ -68,6 +68,10 @@ fn names_that_grow_without_end() {
         &"_ZN".repeat(2000),
         &"_Z".repeat(9),
         &"x".repeat(100_000),
+        "_ZN99999999999999999999a",
+        "_ZN9ab",
+        "_ZSt",
+        "_ZN3\u{e4}",
         "_R",
         "@",
         "",
@@ -75,4 +79,13 @@ fn names_that_grow_without_end() {
         let text = super::super::demangle::demangle(raw);
         assert!(text.len() <= 4096, "{}", text.len());
     }
+}
+
+#[test]
+fn names_that_cannot_be_read_keep_their_beginning() {
+    use super::super::demangle::demangle;
+    let swap = "_ZSt4swapIiENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructibleIS4_ESt18is_move_assignableIS4_EEE5valueEvE4typeERS4_SE_";
+    assert_eq!(demangle(swap), "std::swap");
+    assert_eq!(demangle("_ZN2ns4gridIXsrE5sweepEi"), "ns::grid");
+    assert_eq!(demangle("_Znothing"), "_Znothing");
 }

@@ -24,6 +24,7 @@ impl Made {
             read_mask: reads,
             write_mask: writes,
             accesses,
+            writes: if writes == 0 { 0 } else { accesses },
             ..LineUse::default()
         });
         self.profile
@@ -48,6 +49,28 @@ fn packed(type_name: &str, file: &str) -> Made {
     made(type_name, file)
         .uses(64, 0, 0xff, 0xff, 900)
         .uses(64, 1, 0xff00, 0xff00, 800)
+}
+
+/// A pointer that all read, beside a word that one writes now and then: few find the line elsewhere.
+#[test]
+fn lines_that_are_hardly_written_are_not_falsely_shared() {
+    let with = |writes| {
+        let mut made = made("", "")
+            .uses(64, 0, 0xff, 0xff00, 900)
+            .uses(64, 1, 0xff, 0, 900);
+        made.profile.lines[0].writes = writes;
+        made
+    };
+    with(900).finds(find);
+    // Older profiles do not say.
+    with(0).finds(find);
+    with(1).finds(find);
+    let mut seldom = with(1);
+    seldom.profile.threads[0].reads += 1_000_000;
+    seldom.finds_nothing(find);
+    let mut often = with(900);
+    often.profile.threads[0].reads += 1_000_000;
+    often.finds(find);
 }
 
 /// Nobody can lay out in another way what the OpenMP runtime keeps for itself.
