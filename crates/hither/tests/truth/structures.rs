@@ -1,6 +1,6 @@
 //! Accesses by structure against the oracle, which looks each address up, and against the
 //! source: structures that share pages, lines and, one after the other, addresses.
-use hither_profile::{Object, ObjectKind, Profile};
+use hither_profile::{Object, ObjectKind, Profile, RegionIx};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::run::run;
@@ -278,4 +278,44 @@ fn mappings_are_named_after_the_call_that_makes_them() {
     let stack = stack.expect("the thread's stack");
     assert!(stack.writes >= rounds * words(64), "{}", stack.writes);
     check_against_oracle(&line);
+}
+
+/// A matrix of small blocks, which are not reported one by one, has pages and a first toucher too.
+#[test]
+fn rows_in_blocks_of_their_own_are_found_on_their_pages() {
+    let p = run("rows 400").profile();
+    let (at, object) = named(&p, "row[i]")[0];
+    assert_eq!((object.count, object.largest), (8000, 200));
+    let ranges = p.object_ranges.iter().filter(|r| r.object.0 == at as u32);
+    let pages: BTreeSet<_> = ranges.map(|r| (r.region, r.offset / 4096)).collect();
+    // Rows of 208 bytes, with their headers, and starts of 32. How many of the pages are known goes
+    // with how many lines are evicted.
+    let all = 8000 * 240 / 4096;
+    assert!(pages.len() * 3 >= all, "{} of {all}", pages.len());
+    let users = |page: &(RegionIx, u64)| {
+        let uses = p
+            .pages
+            .iter()
+            .filter(|u| (u.region, u64::from(u.page.0)) == *page);
+        uses.fold(BTreeMap::new(), |mut sums: BTreeMap<u32, u64>, u| {
+            *sums.entry(u.thread.0).or_default() += u.reads + u.writes;
+            sums
+        })
+    };
+    let own = pages.iter().map(users).filter(|users| {
+        let most = users.values().max().copied().unwrap_or(0);
+        most * 10 >= users.values().sum::<u64>() * 9
+    });
+    assert!(own.count() * 100 >= pages.len() * 95);
+    let touched = p
+        .first_touch_lines
+        .iter()
+        .filter(|l| l.object.0 == at as u32);
+    let touched: u64 = touched.filter(|l| l.thread.0 == 0).map(|l| l.pages).sum();
+    assert!(
+        touched * 100 >= pages.len() as u64 * 95,
+        "{touched} of {}",
+        pages.len()
+    );
+    check_against_oracle("rows 400");
 }

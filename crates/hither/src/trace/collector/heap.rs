@@ -97,6 +97,12 @@ impl HeapTracker {
         Some(site)
     }
 
+    /// Whether blocks of an object were reported one by one, which large ones are.
+    pub fn reports_blocks(&self, process: u32, record: u32) -> bool {
+        let site = self.by_record.get(&(process, record));
+        site.is_some_and(|&site| !self.sites[site as usize].ranges.is_empty())
+    }
+
     /// Takes over how much was allocated at each site. A forked child's blocks count for the
     /// parent's site, as both have the same record.
     pub fn read_totals(&mut self, segment: &Segment) {

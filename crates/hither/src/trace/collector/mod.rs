@@ -39,6 +39,7 @@ mod sampling;
 mod shared_lines;
 mod slice_timer;
 mod slices;
+mod small_blocks;
 mod target_objects;
 #[cfg(test)]
 mod tests;

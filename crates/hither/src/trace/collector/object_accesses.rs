@@ -4,6 +4,7 @@
 //! mappings, stacks and shared memory have the counts of their pages. Variables that are one
 //! symbol for the tracer (a common block) share its counts by the pages they lie on, and are
 //! marked as estimated.
+use super::address_space::PageName;
 use super::code_lines::CodePlace;
 use super::objects::{Meaning, ObjectBuilder, ObjectInput};
 use super::regions::PAGE_BITS;
@@ -52,18 +53,54 @@ impl ObjectBuilder<'_> {
     pub fn add_shared_ranges(&mut self, naming: &mut dyn Symbolizer) {
         let mut known: Vec<_> = self.found.ranges.clone();
         known.sort_unstable_by_key(|&(object, region, offset, _)| (object, region, offset));
-        for &((region, page), in_page, process, id) in &self.input.lines.objects {
+        let is_known = |(object, region, offset): (u32, u32, u64)| {
+            let behind = known.partition_point(|r| (r.0, r.1, r.2) <= (object, region, offset));
+            behind.checked_sub(1).is_some_and(|n| {
+                let (o, r, start, length) = known[n];
+                (o, r) == (object, region) && offset < start.saturating_add(length)
+            })
+        };
+        let lines = self.input.lines;
+        self.add_granules(&lines.objects, is_known, naming);
+    }
+
+    /// And a range on each page that samples of small blocks lie on, but for where a larger block
+    /// lies now or did before.
+    pub fn add_sampled_ranges(&mut self, naming: &mut dyn Symbolizer) {
+        let known = self.found.ranges.iter();
+        let mut known: Vec<_> = known
+            .map(|&(_, r, at, n)| (r, at, at.saturating_add(n)))
+            .collect();
+        known.sort_unstable();
+        // Where all up to this one end.
+        let mut ends: Vec<u64> = Vec::with_capacity(known.len());
+        for (n, &(region, _, end)) in known.iter().enumerate() {
+            let before = n.checked_sub(1).filter(|&n| known[n].0 == region);
+            ends.push(before.map_or(end, |n| end.max(ends[n])));
+        }
+        let is_known = |(_, region, offset): (u32, u32, u64)| {
+            let behind = known.partition_point(|r| (r.0, r.1) <= (region, offset));
+            let nearest = behind.checked_sub(1).filter(|&n| known[n].0 == region);
+            nearest.is_some_and(|n| offset < ends[n])
+        };
+        let mut places: Vec<_> = self.input.samples.small_blocks.iter().collect();
+        places.sort_unstable();
+        self.add_granules(&places, is_known, naming);
+    }
+
+    fn add_granules(
+        &mut self,
+        places: &[(PageName, u64, u32, u32)],
+        is_known: impl Fn((u32, u32, u64)) -> bool,
+        naming: &mut dyn Symbolizer,
+    ) {
+        for &((region, page), in_page, process, id) in places {
             let Some(Meaning::One(object)) = self.meaning_of(process, id, naming) else {
                 continue;
             };
-            let offset = (u64::from(page) << PAGE_BITS) + in_page;
-            let behind = known.partition_point(|r| (r.0, r.1, r.2) <= (object, region, offset));
-            let covered = behind.checked_sub(1).is_some_and(|n| {
-                let (o, r, start, length) = known[n];
-                (o, r) == (object, region) && offset < start.saturating_add(length)
-            });
+            let offset = (u64::from(page) << PAGE_BITS) + in_page / GRANULE * GRANULE;
             let heap = self.found.objects[object as usize].kind == ObjectKind::Heap;
-            if heap && !covered && id != wire::OBJECT_FREE {
+            if heap && id != wire::OBJECT_FREE && !is_known((object, region, offset)) {
                 self.found.ranges.push((object, region, offset, GRANULE));
             }
         }

@@ -70,6 +70,7 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
     builder.count_objects(naming);
     builder.count_regions();
     builder.add_shared_ranges(naming);
+    builder.add_sampled_ranges(naming);
     let lines = builder.source_sites(naming);
     builder.found.sites = lines;
     builder.drop_unused();

@@ -3,7 +3,9 @@
 //! Symbols are read only at the end, so lines of program files stay numbers until then;
 //! everything else is known when the sample is drained.
 use super::code_lines::CodePlace;
+use super::heap::HeapTracker;
 use super::regions::RegionMap;
+use super::small_blocks::SmallBlockPlaces;
 use hither_profile::{RegionKind, SourceSite};
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
@@ -34,15 +36,26 @@ pub enum SampleTarget {
 pub struct SampleTally {
     /// Weighted reads, writes and fetches.
     pub lines: HashMap<(SampleTarget, CodePlace), [u64; 3]>,
+    pub small_blocks: SmallBlockPlaces,
     codes: HashMap<u32, CodePlace>,
     pub overwritten: u64,
     pub dropped: u64,
 }
 
 impl SampleTally {
-    pub fn drain(&mut self, segment: &Segment, thread: u32, process: u32, regions: &mut RegionMap) {
+    pub fn drain(
+        &mut self,
+        segment: &Segment,
+        thread: u32,
+        process: u32,
+        (regions, heap): (&mut RegionMap, &HeapTracker),
+    ) {
         let overwritten = segment.drain_samples(thread, |sample| {
             self.add(segment, process, &sample, regions);
+            let place = regions.locate(process, sample.address);
+            if let (id @ 1.., Some(place)) = (u32::from(sample.object), place) {
+                self.small_blocks.add((process, id), place, segment, heap);
+            }
         });
         self.overwritten = self.overwritten.saturating_add(overwritten);
     }

@@ -384,8 +384,9 @@ impl CollectorEngine {
 
     pub(super) fn drain_samples(&mut self) {
         for (slot, process) in self.threads.running() {
-            let regions = &mut self.target_state.regions;
-            self.samples.drain(&self.segment, slot, process, regions);
+            let state = &mut self.target_state;
+            let memory = (&mut state.regions, &state.heap);
+            self.samples.drain(&self.segment, slot, process, memory);
             let key = self.target_state.threads.key(&self.segment, slot);
             self.lines.drain(&self.segment, slot, key, process);
         }

@@ -164,8 +164,9 @@ impl CollectorEngine {
         for &slot in slots {
             let process = self.threads.seen[slot as usize].process;
             let key = self.target_state.threads.key(&self.segment, slot);
-            self.samples
-                .drain(&self.segment, slot, process, &mut self.target_state.regions);
+            let state = &mut self.target_state;
+            let memory = (&mut state.regions, &state.heap);
+            self.samples.drain(&self.segment, slot, process, memory);
             self.lines.drain(&self.segment, slot, key, process);
         }
         self.read_pages(slice);
