@@ -127,11 +127,31 @@ static bool is_of_this_process(const struct hi_local *t) {
   return hi_run.processes[t->shared->process].pid == getpid();
 }
 
+/* Reads a small file of /proc and terminates it with 0; returns its length. */
+static size_t read_text(const char *path, char *to, size_t size) {
+  file_t f = dr_open_file(path, DR_FILE_READ);
+  size_t n = 0;
+  if (f != INVALID_FILE) {
+    for (ssize_t got; n + 1 < size && (got = dr_read_file(f, to + n, size - 1 - n)) > 0;) n += (size_t)got;
+    dr_close_file(f);
+  }
+  to[n] = 0;
+  return n;
+}
+
+/* The name of a thread, which only /proc tells of others than the one that asks. */
+static void read_name(struct hi_local *t) {
+  char path[64], name[32] = "";
+  snprintf(path, sizeof path, "/proc/self/task/%d/comm", t->shared->tid);
+  if (read_text(path, name, sizeof name) == 0) return;
+  name[strcspn(name, "\n")] = 0;
+  hi_thread_name(t, name);
+}
+
 static void on_thread_exit(void *dc) {
   struct hi_local *t = host_local(dc);
   if (t->index && is_of_this_process(t)) {
-    char name[16];
-    if (prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
+    read_name(t); /* at the exit of the process its last thread comes here for all that live */
     hi_thread_end(t);
   } else if (!t->index) {
     dr_raw_mem_free(t->entries[0], caches_size());
@@ -146,18 +166,6 @@ static void on_thread_exit(void *dc) {
   struct thread_memory *m = (struct thread_memory *)t;
   if (m->recorder) dr_raw_mem_free(m->recorder, sizeof *m->recorder);
   dr_raw_mem_free(m, sizeof *m);
-}
-
-/* Reads a small file of /proc and terminates it with 0; returns its length. */
-static size_t read_text(const char *path, char *to, size_t size) {
-  file_t f = dr_open_file(path, DR_FILE_READ);
-  size_t n = 0;
-  if (f != INVALID_FILE) {
-    for (ssize_t got; n + 1 < size && (got = dr_read_file(f, to + n, size - 1 - n)) > 0;) n += (size_t)got;
-    dr_close_file(f);
-  }
-  to[n] = 0;
-  return n;
 }
 
 /* The bounds of the main stack: the mapping [stack], extended down to its limit. */
@@ -216,17 +224,10 @@ static void on_fork(void *dc) {
   credentials_after_fork(dc);
 }
 
-/* The names of threads that another thread has named (pthread_setname_np) are only in /proc. */
+/* Threads do not notice when another one names them (pthread_setname_np). */
 static void read_names(void) {
-  for (uint32_t i = 1; i < HI_MAX_THREADS; i++) {
-    struct hi_local *t = hi_locals[i];
-    if (!t) continue;
-    char path[64], name[32] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/comm", t->shared->tid);
-    if (read_text(path, name, sizeof name) == 0) continue;
-    name[strcspn(name, "\n")] = 0;
-    hi_thread_name(t, name);
-  }
+  for (uint32_t i = 1; i < HI_MAX_THREADS; i++)
+    if (hi_locals[i]) read_name(hi_locals[i]);
 }
 
 static void close_process(void *dc) {

@@ -320,6 +320,12 @@ static void *fill_once_named(void *page) {
   return fill(page);
 }
 
+static void *stay(void *page) {
+  fill(page);
+  atomic_store(&named, 2);
+  for (;;) pause();
+}
+
 static int run_names(void) {
   prctl(PR_SET_NAME, "renamed");
   pthread_t thread;
@@ -328,6 +334,9 @@ static int run_names(void) {
   pthread_setname_np(thread, "helper");
   atomic_store(&named, 1);
   pthread_join(thread, NULL);
+  pthread_create(&thread, NULL, stay, page);
+  pthread_setname_np(thread, "stays");
+  while (atomic_load(&named) != 2) usleep(1000);
   FILE *f = fopen("/proc/self/comm", "r");
   char name[32];
   puts(fgets(name, sizeof name, f));

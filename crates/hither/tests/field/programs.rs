@@ -83,9 +83,9 @@ fn closing_all_descriptors() {
 
 #[test]
 fn thread_names() {
-    let profile = check(&[&built("abuse"), "names"], 1, 2);
+    let profile = check(&[&built("abuse"), "names"], 1, 3);
     let names: Vec<_> = profile.threads.iter().map(|t| t.name.as_str()).collect();
-    assert_eq!(names, ["renamed", "helper"]);
+    assert_eq!(names, ["renamed", "helper", "stays"]);
 }
 
 /// A file of numbers that compresses somewhat.
