@@ -1,4 +1,5 @@
 //! `hither stat`: what a profile says, for people and for programs.
+use super::output::is_stdout;
 use super::printed::print;
 use super::style::{shell_line, TerminalStyle};
 use super::{render_compare, render_report, render_sites, render_slices};
@@ -52,8 +53,8 @@ pub struct Args {
     /// Everything as JSON (names: docs/metrics.md)
     #[arg(long)]
     json: bool,
-    /// Also write the communication matrix to this new file, a row per thread of --json, as `hither map
-    /// --matrix` reads it
+    /// Also write the communication matrix to this new file (-: only the matrix, to standard output), a row
+    /// per thread of --json, as `hither map --matrix` reads it
     #[arg(long, value_name = "FILE", conflicts_with = "other")]
     matrix: Option<PathBuf>,
     /// Data structures, source lines and call paths to show
@@ -67,7 +68,16 @@ pub struct Args {
 /// One sentence when a profile or a topology cannot be read.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(file) = &args.matrix {
-        write_matrix(&args.profile, file)?;
+        let table = matrix_table(&args.profile)?;
+        if is_stdout(file) {
+            print(&table)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let written = OutputPlace::new(file).and_then(|place| place.create(table.as_bytes()));
+        written.with_context(|| {
+            let file = file.display();
+            format!("cannot write the matrix {file}; choose the name of a new file, or - for standard output")
+        })?;
     }
     let report = load(&args.profile, args)?;
     let other = match &args.other {
@@ -80,15 +90,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// A comma-separated table, each pair on both sides of the diagonal.
-fn write_matrix(profile: &Path, file: &Path) -> Result<()> {
+fn matrix_table(profile: &Path) -> Result<String> {
     let matrix = hither_profile::read(profile)?.by_roles().matrix();
     let row = |i: usize| {
         let cells = (0..matrix.threads()).map(|j| matrix.get(i, j).to_string());
         cells.collect::<Vec<_>>().join(",") + "\n"
     };
-    let text: String = (0..matrix.threads()).map(row).collect();
-    let written = OutputPlace::new(file).and_then(|place| place.create(text.as_bytes()));
-    written.with_context(|| format!("cannot write the matrix {}", file.display()))
+    Ok((0..matrix.threads()).map(row).collect())
 }
 
 fn load(path: &Path, args: &Args) -> Result<MetricsReport> {

@@ -306,6 +306,11 @@ fn the_matrix_of_a_profile_is_read_again() {
         Some(2),
         "it exists"
     );
+    let mut print = place.command(&[HITHER, "stat", "app.hither", "--matrix", "-"]);
+    let printed = print.output().expect("hither");
+    let written = std::fs::read(place.path("m.csv")).expect("m.csv");
+    assert_eq!((printed.stdout, printed.stderr), (written, Vec::new()));
+    assert_eq!(place.files(), ["app.hither", "m.csv"]);
 }
 
 /// Four threads access memory as much as four others that compute ten times as much: by accesses two of
