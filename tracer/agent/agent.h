@@ -55,6 +55,9 @@ struct agent {
 };
 _Static_assert(sizeof(struct agent) <= HI_AGENT_DATA, "the agent's memory");
 
+/* Processor time of the agent, in ns. */
+static inline u64 own_time(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
 /* pages.c. Those with a result return 0, or EAGAIN if the call is to be repeated later. */
 void pages_take(struct agent *a, u64 page);
 int pages_answer(struct agent *a, u64 page);

@@ -70,8 +70,12 @@ int events_read(struct agent *a) {
    * has moved there. */
   for (long i = 0; i < count; i++)
     if (a->message[i].event != UFFD_EVENT_PAGEFAULT) event(a, &a->message[i]);
+  /* Pages that were taken and first touches come together: of their time each has its share. */
+  const u64 began = a->away ? own_time() : 0, back = a->report.back, natural = a->report.natural;
   for (long i = 0; i < count; i++)
     if (a->message[i].event == UFFD_EVENT_PAGEFAULT) fault(a, a->message[i].arg.pagefault.address & ~(u64)(PAGE - 1));
+  const u64 ours = a->report.back - back, all = ours + a->report.natural - natural;
+  if (ours) a->report.taking += (own_time() - began) * ours / all;
   return count == MESSAGES;
 }
 

@@ -10,7 +10,7 @@ void orders_report(struct agent *a, u32 kind, int error, u64 address, u64 length
   a->report.error = error;
   a->report.address = address;
   a->report.length = length;
-  a->report.time = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  a->report.time = own_time();
   a->last_report = a->now;
   /* If the pipe is full the report is lost: the agent does not wait for hither. */
   call3(__NR_write, (u64)a->reports, (u64)&a->report, sizeof a->report);
@@ -49,6 +49,8 @@ void orders_obey(struct agent *a) {
     else if (got == 0) a->leaving = 1;
     if (a->given) a->now = clock_ns(CLOCK_MONOTONIC);
   }
+  const u64 began = own_time(), taken = a->report.taken;
   for (u32 i = 0; i < BATCH && a->obeyed < a->given && !a->leaving; i++) obey(a, &a->order[a->obeyed++]);
+  if (a->report.taken != taken) a->report.taking += own_time() - began;
   if (a->given && a->obeyed == a->given) orders_report(a, HI_REPORT_COUNTS, 0, 0, 0);
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define HI_AGENT_MAGIC 0x544e474148ull /* "HAGNT" */
-#define HI_AGENT_VERSION 3u
+#define HI_AGENT_VERSION 4u
 
 /* Descriptors in the agent's own table: the ends that hither opens, and the userfaultfd. */
 #define HI_AGENT_ORDERS 1
@@ -84,12 +84,13 @@ struct hi_report {
   uint64_t refused; /* orders to take a page that the kernel or the agent refused */
   uint64_t natural; /* first touches that the agent had to answer */
   uint64_t time;    /* processor time of the agent, in ns */
+  uint64_t taking;  /* that of it in which pages were taken and put back */
 };
 
 #ifdef __STDC_VERSION__
 _Static_assert(sizeof(struct hi_agent_begin) == 24, "layout");
 _Static_assert(offsetof(struct hi_agent_begin, purpose) == 16, "layout");
 _Static_assert(sizeof(struct hi_order) == 32, "layout");
-_Static_assert(sizeof(struct hi_report) == 72, "layout");
+_Static_assert(sizeof(struct hi_report) == 80, "layout");
 #endif
 #endif

@@ -150,14 +150,20 @@ impl OnlineEngine {
     /// Causes more faults, as many as are allowed.
     fn cause_faults(&mut self) {
         let began = own_time();
+        let target = self.state.clocks.read();
+        // The program's agents may report anything.
+        let upkeep = self.samplers.iter().map(|s| s.upkeep());
+        let upkeep = upkeep.fold(0, Nanos::saturating_add).min(target);
+        self.state.charge_upkeep(upkeep);
         let input = ControllerInput {
             at: to_nanos(self.state.began.elapsed()),
             threads: self.state.threads.live().count(),
             units: self.state.original_mask.cpus().count(),
+            waiting: self.state.look_for_waiting(),
             natural: self.state.counts.faults - self.state.counts.extra,
             extra: self.state.counts.extra,
             events: self.state.matrix.events(),
-            target: self.state.clocks.read(),
+            target,
             spent: self.state.cpu_spent(),
         };
         let price = self.fault_price();

@@ -19,7 +19,7 @@ use super::remap_trigger::RemapTrigger;
 use super::request::CpuNodeMap;
 use super::sample_candidates::SampleCandidates;
 use super::thread_table::ThreadTable;
-use crate::follow::cpu_time::{own_time, CpuClocks};
+use crate::follow::cpu_time::{own_time, CpuClocks, RunQueueWaits};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,6 +53,9 @@ pub struct OnlineState {
     pub(super) clocks: CpuClocks,
     pub(super) began: Instant,
     pub(super) own_before: Nanos,
+    run_queue_waits: RunQueueWaits,
+    /// Of the samplers, as far as it was charged.
+    upkeep: Nanos,
     pub(super) interval: Instant,
     /// At the last interval.
     pub(super) before: OnlineCounts,
@@ -87,6 +90,8 @@ impl OnlineState {
             clocks: CpuClocks::default(),
             began: Instant::now(),
             own_before: own_time(),
+            run_queue_waits: RunQueueWaits::new(),
+            upkeep: 0,
             interval: Instant::now(),
             before: OnlineCounts::default(),
             lost: 0,
@@ -108,6 +113,18 @@ impl OnlineState {
 
     pub(super) fn cpu_spent(&self) -> Nanos {
         own_time().saturating_sub(self.own_before) + self.cost.faulting
+    }
+
+    /// How many threads wait for a unit.
+    pub(super) fn look_for_waiting(&mut self) -> Option<f64> {
+        let threads = self.threads.live().map(|(tid, thread)| (thread.pid, tid));
+        self.run_queue_waits.look(threads)
+    }
+
+    /// What the samplers took of the program's time since its start, besides the faults.
+    pub(super) fn charge_upkeep(&mut self, upkeep: Nanos) {
+        self.cost.faulting += upkeep.saturating_sub(self.upkeep);
+        self.upkeep = self.upkeep.max(upkeep);
     }
 
     /// Takes in a fault. Whether it is one that a sampler caused.

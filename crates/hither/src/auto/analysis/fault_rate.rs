@@ -43,7 +43,7 @@ impl Default for SamplingLimits {
 }
 
 /// Where things stand, all since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ControllerInput {
     /// The time.
     pub at: Nanos,
@@ -51,6 +51,8 @@ pub struct ControllerInput {
     pub threads: usize,
     /// Processing units that they may use.
     pub units: usize,
+    /// Threads that wait for one, in the mean of the last second; `None`: not known.
+    pub waiting: Option<f64>,
     /// Faults that sampling did not cause.
     pub natural: u64,
     /// Faults that we caused.
@@ -158,15 +160,22 @@ impl FaultRateController {
 
     /// What a fault costs that takes `cost` of processor time and stops its thread for `delay`, all in
     /// nanoseconds. While one thread stands still the others of a parallel program soon wait for it, at a barrier or for
-    /// a flag, and most of them by spinning. Only where more threads want to run than there are units does
-    /// another one take its place.
+    /// a flag, and most of them by spinning. Only where a thread waits for a unit does it take the place
+    /// of that one.
     #[must_use]
     pub fn price(&self, cost: Nanos, delay: Nanos) -> Nanos {
+        let replaced = match self.before.waiting {
+            Some(waiting) => waiting.clamp(0.0, 1.0),
+            None => f64::from(u8::from(self.are_more_than_units())),
+        };
+        let lost = (delay as f64 * self.running.max(1.0)).max(cost as f64);
+        (replaced * cost as f64 + (1.0 - replaced) * lost) as Nanos
+    }
+
+    /// Whether all units are busy and there are more threads.
+    fn are_more_than_units(&self) -> bool {
         let units = self.before.units;
-        if self.before.threads > units && self.running > ALL_BUSY * units as f64 {
-            return cost;
-        }
-        cost.max((delay as f64 * self.running.max(1.0)) as Nanos)
+        self.before.threads > units && self.running > ALL_BUSY * units as f64
     }
 
     /// How many times `price` nanoseconds may be spent now.

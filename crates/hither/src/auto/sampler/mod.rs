@@ -54,6 +54,10 @@ pub trait FaultSampler {
     fn delay_per_fault(&self) -> Nanos {
         self.cost_per_fault()
     }
+    /// Processor time so far that the program lost by it however few faults are caused.
+    fn upkeep(&self) -> Nanos {
+        0
+    }
     /// What is seen well enough with it, so that nothing less safe is needed for that.
     fn covers(&self) -> &'static [MemoryKind];
     /// Sees to it that about `wanted` more pages fault. Called every 10 ms, with 0 too.

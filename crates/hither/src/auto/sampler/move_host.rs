@@ -22,7 +22,7 @@ use hither_sys::affinity::CpuMask;
 use hither_sys::inject::robust_list_address;
 
 use super::agent::agent_fitness::{self, AgentRefusal};
-use super::agent::agent_hosts::{AgentHost, AgentHosts, ScanThrottle};
+use super::agent::agent_hosts::{AgentHost, AgentHosts, AgentWork, ScanThrottle};
 use super::agent::connection::{self, AgentConnection};
 use super::agent::exit_pages::ExitPages;
 use super::agent::movable_regions::{self, SmapsEntry};
@@ -34,7 +34,7 @@ use crate::auto::profile_builder::monotonic;
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
 
-/// What a fault costs the program besides the agent's own time: it is stopped, waits, and
+/// What a fault costs the program besides the agent's own time for it: it is stopped, waits, and
 /// is woken.
 const FAULT: Nanos = 3000;
 /// How often, where all units are busy, some thread of the program stands still for about the time of a fault:
@@ -193,8 +193,13 @@ impl AgentHost for MoveHost {
             && regions.any(|r| r.sure && r.range.contains(&page))
     }
 
-    fn taken(&self) -> (u64, Nanos) {
-        (self.agent.counts.taken, self.agent.counts.time)
+    fn work(&self) -> AgentWork {
+        let counts = &self.agent.counts;
+        AgentWork {
+            pages: counts.taken,
+            taking: counts.taking,
+            upkeep: counts.time.saturating_sub(counts.taking),
+        }
     }
 
     fn huge_bytes(&self) -> u64 {

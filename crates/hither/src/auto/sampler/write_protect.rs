@@ -16,7 +16,7 @@ use nix::libc;
 
 use super::agent::agent_fitness;
 use super::agent::agent_fitness::AgentRefusal;
-use super::agent::agent_hosts::{AgentHost, AgentHosts, ScanThrottle};
+use super::agent::agent_hosts::{AgentHost, AgentHosts, AgentWork, ScanThrottle};
 use super::agent::connection::AgentConnection;
 use super::agent::movable_regions;
 use super::agent::protocol::AgentPurpose;
@@ -169,8 +169,11 @@ impl AgentHost for WriteProtectHost {
         self.regions.iter().any(|range| range.contains(&page))
     }
 
-    fn taken(&self) -> (u64, Nanos) {
-        (self.taken, 0)
+    fn work(&self) -> AgentWork {
+        AgentWork {
+            pages: self.taken,
+            ..AgentWork::default()
+        }
     }
 
     fn huge_bytes(&self) -> u64 {

@@ -16,6 +16,7 @@ fn check(limits: SamplingLimits, inputs: &[(u64, u64, u64, u64)], expected: &[u3
                 at,
                 threads: 4,
                 units: 4,
+                waiting: None,
                 natural,
                 extra,
                 events: 0,
@@ -115,13 +116,14 @@ fn many_threads_want_more_pages() {
 /// After (caused faults, events from them).
 #[test]
 fn a_thread_that_stands_still_stops_the_others_unless_there_are_more() {
-    let price = |threads: usize, running: u64| {
+    let price = |threads: usize, running: u64, waiting: Option<f64>| {
         let mut controller = FaultRateController::new(SamplingLimits::default());
         for tick in 1..100 {
             let input = ControllerInput {
                 at: tick * TICK,
                 threads,
                 units: 16,
+                waiting,
                 target: tick * TICK * running,
                 ..ControllerInput::default()
             };
@@ -129,11 +131,16 @@ fn a_thread_that_stands_still_stops_the_others_unless_there_are_more() {
         }
         controller.price(1000, 3000)
     };
-    assert_eq!(price(16, 16), 47_999);
-    assert_eq!(price(16, 0), 3000);
+    assert_eq!(price(16, 16, None), 47_999);
+    assert_eq!(price(16, 0, None), 3000);
     // Fewer of them run than could.
-    assert_eq!(price(32, 8), 23_999);
-    assert_eq!(price(32, 16), 1000);
+    assert_eq!(price(32, 8, None), 23_999);
+    assert_eq!(price(32, 16, None), 1000);
+    // A pool that sleeps takes nobody's place; of a program that has half of the machine for itself
+    // threads wait.
+    assert_eq!(price(32, 16, Some(0.0)), 47_999);
+    assert_eq!(price(32, 8, Some(3.0)), 1000);
+    assert_eq!(price(32, 8, Some(0.5)), 12_499);
 }
 
 #[test]

@@ -28,6 +28,28 @@ const AT_LEAST: Duration = Duration::from_millis(100);
 /// Nanoseconds that a fault may cost: a second. The program can write its agent's reports itself.
 const HIGHEST_COST: Nanos = 1_000_000_000;
 
+/// What an agent did since it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AgentWork {
+    /// Pages taken.
+    pub pages: u64,
+    /// Processor time in which they were taken and put back, where that is known.
+    pub taking: Nanos,
+    /// Processor time for all else, which is spent however few pages are taken: it looks after
+    /// the regions, and answers for first touches and changes of mappings in them.
+    pub upkeep: Nanos,
+}
+
+impl AgentWork {
+    fn plus(self, more: AgentWork) -> AgentWork {
+        AgentWork {
+            pages: self.pages.saturating_add(more.pages),
+            taking: self.taking.saturating_add(more.taking),
+            upkeep: self.upkeep.saturating_add(more.upkeep),
+        }
+    }
+}
+
 /// A process that was entered.
 pub trait AgentHost: Sized {
     const PURPOSE: AgentPurpose;
@@ -66,8 +88,8 @@ pub trait AgentHost: Sized {
     fn takable_pages(&self) -> u64;
     /// Whether this one is among them.
     fn may_take(&self, page: u64) -> bool;
-    /// Pages taken so far, and processor time that it took where that is known.
-    fn taken(&self) -> (u64, Nanos);
+    /// What its agent did so far.
+    fn work(&self) -> AgentWork;
     /// Bytes in huge pages, which are left alone.
     fn huge_bytes(&self) -> u64;
     /// Takes `wanted` pages: `picks` as far as they may be taken, others at random. Not called where
@@ -120,8 +142,8 @@ pub struct AgentHosts<H: AgentHost> {
     random: Rng,
     /// Agents that were connected since the last [`FaultSampler::new_own_threads`].
     met: Vec<(Pid, Tid)>,
-    /// Pages and time of those that are gone, all together.
-    past: (u64, Nanos),
+    /// Of those that are gone, all together.
+    past: AgentWork,
     /// Most bytes in huge pages at a time.
     huge: u64,
     /// Why processes were left alone, with the first of them and how many there are.
@@ -137,7 +159,7 @@ impl<H: AgentHost> AgentHosts<H> {
             looked: None,
             random: Rng::new(0),
             met: Vec::new(),
-            past: (0, 0),
+            past: AgentWork::default(),
             refused: BTreeMap::new(),
         }
     }
@@ -153,8 +175,7 @@ impl<H: AgentHost> AgentHosts<H> {
         self.processes.retain(|pid, state| {
             let stays = live.contains(pid);
             if let (false, AgentState::With(host)) = (stays, state) {
-                let (pages, time) = host.taken();
-                *past = (past.0.saturating_add(pages), past.1.saturating_add(time));
+                *past = past.plus(host.work());
             }
             stays
         });
@@ -228,9 +249,7 @@ impl<H: AgentHost> AgentHosts<H> {
                     let Err(_) = host.look_after(view, hosts) else {
                         continue;
                     };
-                    let (pages, time) = host.taken();
-                    self.past.0 = self.past.0.saturating_add(pages);
-                    self.past.1 = self.past.1.saturating_add(time);
+                    self.past = self.past.plus(host.work());
                     news.push((pid, retry_later(0)));
                 }
                 _ => {}
@@ -248,13 +267,11 @@ impl<H: AgentHost> AgentHosts<H> {
         })
     }
 
-    /// Pages taken so far, in all, and the time that it took.
-    fn taken(&self) -> (u64, Nanos) {
+    /// Of all agents, those that are gone too.
+    fn work(&self) -> AgentWork {
         self.hosts()
-            .map(AgentHost::taken)
-            .fold(self.past, |sum, one| {
-                (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
-            })
+            .map(AgentHost::work)
+            .fold(self.past, AgentWork::plus)
     }
 
     /// Has pages taken: every page is as likely as every other.
@@ -285,8 +302,12 @@ impl<H: AgentHost> FaultSampler for AgentHosts<H> {
     }
 
     fn cost_per_fault(&self) -> Nanos {
-        let (taken, time) = self.taken();
-        H::cost_per_fault(taken, time).min(HIGHEST_COST)
+        let work = self.work();
+        H::cost_per_fault(work.pages, work.taking).min(HIGHEST_COST)
+    }
+
+    fn upkeep(&self) -> Nanos {
+        self.work().upkeep
     }
 
     fn delay_per_fault(&self) -> Nanos {
@@ -305,7 +326,7 @@ impl<H: AgentHost> FaultSampler for AgentHosts<H> {
     }
 
     fn pages_taken(&self) -> u64 {
-        self.taken().0
+        self.work().pages
     }
 
     fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
@@ -368,7 +389,11 @@ mod tests {
     #[test]
     fn a_fault_costs_a_second_at_most_whatever_the_program_reports() {
         let mut hosts = AgentHosts::<MoveHost>::new(());
-        hosts.past = (1 << 20, Nanos::MAX);
+        hosts.past = AgentWork {
+            pages: 1 << 20,
+            taking: Nanos::MAX,
+            upkeep: Nanos::MAX,
+        };
         assert_eq!(hosts.cost_per_fault(), HIGHEST_COST);
         assert_eq!(hosts.delay_per_fault(), MoveHost::DELAYS * HIGHEST_COST);
     }

@@ -11,7 +11,7 @@ pub enum AgentPurpose {
 }
 
 pub const MAGIC: u64 = 0x0054_4e47_4148;
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 /// Descriptors of the agent.
 pub const ORDERS: i32 = 1;
 pub const REPORTS: i32 = 2;
@@ -39,7 +39,7 @@ pub fn purpose_code(purpose: AgentPurpose) -> u32 {
 }
 
 pub const ORDER: usize = 32;
-pub const REPORT: usize = 72;
+pub const REPORT: usize = 80;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentOrder {
@@ -110,6 +110,8 @@ pub struct AgentCounts {
     pub natural: u64,
     /// Processor time of the agent.
     pub time: Nanos,
+    /// That of it in which pages were taken and put back.
+    pub taking: Nanos,
 }
 
 /// Reads a report; `None` of a kind that is not known.
@@ -151,6 +153,7 @@ pub fn decode_report(bytes: &[u8; REPORT]) -> Option<(AgentReport, AgentCounts)>
         refused: word(6),
         natural: word(7),
         time: word(8),
+        taking: word(9),
     };
     Some((news, counts))
 }
@@ -215,7 +218,7 @@ mod tests {
     #[test]
     fn reports_are_read() {
         let mut bytes = [0; REPORT];
-        let words = [3 | 1 << 32, 0x7000, 0x2000, 10, 9, 8, 7, 6, 5u64];
+        let words = [3 | 1 << 32, 0x7000, 0x2000, 10, 9, 8, 7, 6, 5, 4u64];
         for (at, word) in words.iter().enumerate() {
             bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
         }
@@ -226,6 +229,7 @@ mod tests {
             refused: 7,
             natural: 6,
             time: 5,
+            taking: 4,
         };
         let closed = AgentReport::Closed {
             address: 0x7000,
