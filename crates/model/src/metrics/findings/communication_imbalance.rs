@@ -136,6 +136,7 @@ fn finding(case: &FindingContext, volume: &CommunicationVolume, busy: &[usize]) 
         0 => String::new(),
         more => format!(", and {more} more at least {:.1} times", 1.0 + IMBALANCE),
     };
+    let alone = work_share(case, busy).filter(|work| work.theirs >= work.even * (1.0 + IMBALANCE));
     let all = volume.of.iter().sum::<f64>();
     let theirs = busy.iter().map(|&t| volume.of[t]).sum::<f64>() / all;
     let title = match busy {
@@ -150,26 +151,72 @@ fn finding(case: &FindingContext, volume: &CommunicationVolume, busy: &[usize]) 
             volume.working
         ),
     };
+    let work = alone.map(|work| {
+        format!(
+            "So is the work: {} of the instructions are {}, evenly it would be {}.",
+            format_percent(work.theirs),
+            if busy.len() == 1 {
+                "its own"
+            } else {
+                "their own"
+            },
+            format_percent(work.even)
+        )
+    });
+    let mut evidence = vec![
+        format!("Communication: {}{more}.", shown.join(", ")),
+        format!(
+            "B_comm is {:.0} % over the {} threads that work (0 % is even); {} {} of the communication, evenly it would be {}.",
+            (times(busy[0]) - 1.0) * 100.0,
+            volume.working,
+            if busy.len() == 1 { "this one has".to_owned() } else { format!("these {} have", busy.len()) },
+            format_percent(theirs),
+            format_percent(busy.len() as f64 / volume.working as f64),
+        ),
+    ];
+    let mut fixes = fixes(case, volume);
+    if let Some(work) = work {
+        evidence.push(work);
+        fixes.insert(0, share_out());
+    }
     Finding {
         kind: FindingKind::CommunicationImbalance,
         severity: volume.share_above_mean().clamp(0.0, 1.0) * communication_share(case),
         severity_of: TrafficUnit::Accesses,
         title: title.replacen("thread", "Thread", usize::from(title.starts_with("thread"))),
-        evidence: vec![
-            format!("Communication: {}{more}.", shown.join(", ")),
-            format!(
-                "B_comm is {:.0} % over the {} threads that work (0 % is even); {} {} of the communication, evenly it would be {}.",
-                (times(busy[0]) - 1.0) * 100.0,
-                volume.working,
-                if busy.len() == 1 { "this one has".to_owned() } else { format!("these {} have", busy.len()) },
-                format_percent(theirs),
-                format_percent(busy.len() as f64 / volume.working as f64),
-            ),
-        ],
+        evidence,
         object: None,
         lines: Vec::new(),
-        fixes: fixes(case, volume),
+        fixes,
         picture: FindingPicture::Communication,
+    }
+}
+
+/// Shares of the instructions.
+struct WorkShare {
+    theirs: f64,
+    even: f64,
+}
+
+/// Of some threads among those that work; `None` where instructions were not counted.
+fn work_share(case: &FindingContext, busy: &[usize]) -> Option<WorkShare> {
+    let threads = &case.profile.threads;
+    let works = case.profile.working_threads();
+    let working = threads.iter().zip(works).filter(|(_, works)| *works);
+    let all: Vec<f64> = working.map(|(t, _)| t.instructions as f64).collect();
+    let theirs: f64 = busy.iter().map(|&t| threads[t].instructions as f64).sum();
+    let sum: f64 = all.iter().sum();
+    (sum > 0.0).then(|| WorkShare {
+        theirs: theirs / sum,
+        even: busy.len() as f64 / all.len() as f64,
+    })
+}
+
+fn share_out() -> SuggestedFix {
+    SuggestedFix {
+        what: "Share out what the others wait for: placing threads does not change how much one of them has to do."
+            .to_owned(),
+        copy: String::new(),
     }
 }
 

@@ -233,6 +233,29 @@ fn communication_is_imbalanced_from_half_more_than_the_mean() {
     chain.finds_nothing(communication_imbalance::find);
 }
 
+/// A thread that does most of the work meets all others for that.
+#[test]
+fn work_that_one_thread_does_is_to_be_shared_out() {
+    let with = |instructions: [u64; 4]| {
+        let mut made = working(4).talk(0..1, &[(0, 1, 2000), (0, 2, 2000), (0, 3, 2000)]);
+        for (thread, n) in made.profile.threads.iter_mut().zip(instructions) {
+            thread.instructions = n;
+        }
+        made.finds(communication_imbalance::find)
+    };
+    let found = with([600, 100, 100, 100]);
+    assert_eq!(
+        found.evidence[2],
+        "So is the work: 67 % of the instructions are its own, evenly it would be 25 %."
+    );
+    assert!(found.fixes[0].what.starts_with("Share out"), "{found:?}");
+    for even in [[100; 4], [0; 4]] {
+        let found = with(even);
+        assert_eq!(found.evidence.len(), 2, "{found:?}");
+        assert!(found.fixes[0].copy.contains("hither map"), "{found:?}");
+    }
+}
+
 /// A_min: with 4 threads 1200 events in a second are 150 per cell. And one per 100 accesses.
 #[test]
 fn little_communication_is_no_imbalance() {
