@@ -113,6 +113,7 @@ static bool recording(void) { return hi_run.header->flags & HI_FLAG_RECORD; }
 static void on_thread_init(void *dc) {
   struct thread_memory *m = dr_raw_mem_alloc(sizeof *m, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
   if (!m) dr_abort();
+  host_set_blocked(0); /* the C library sets the mask of a new thread in it */
   if (recording() && !(m->recorder = dr_raw_mem_alloc(sizeof *m->recorder, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL)))
     dr_abort();
   uint64_t stack_pointer = stack_pointer_of(dc);
@@ -214,6 +215,7 @@ static void on_fork(void *dc) {
   hi_process_wipe_map();
   hi_threads_forget();
   regions_forget_pending();
+  signal_waits_forget();
   modules_forget_lock();
   alloc_forget_lock();
   stub_forget_lock();
@@ -306,6 +308,7 @@ DR_EXPORT __attribute__((no_stack_protector)) void dr_client_main(client_id_t id
   probe_init();
   stub_init();
   signal_delivery_init();
+  signal_waits_init();
   alloc_init();
   creation_init();
   drmgr_register_thread_init_event(on_thread_init);

@@ -10,6 +10,7 @@
 #include "drutil.h"
 #include "drwrap.h"
 #include "drx.h"
+#include <signal.h>
 #include <string.h>
 
 /* Slots of raw thread-local storage, accessed relative to a segment register. SLOT_INSTRUCTIONS,
@@ -33,6 +34,7 @@ enum {
   SLOT_UNDELIVERED,     /* while a signal is not delivered: misses until the thread interrupts itself */
   SLOT_TRIES,           /* how often it has done so for this signal */
   SLOT_SELF_INTERRUPTS, /* of these, how many are not delivered either */
+  SLOT_BLOCKED,         /* the signals that the program blocks in this thread */
   SLOTS
 };
 extern reg_id_t host_segment;
@@ -192,10 +194,17 @@ void signals_init(void);
 bool signals_action(int signal, const struct signal_action *new, struct signal_action *old);
 void signals_exec_failed(void *dc);
 
+/* signal_waits.c: signals that the program waits for */
+void signal_waits_init(void);
+void signal_waits_forget(void);
+bool signal_waits_keep(int signal, const siginfo_t *info, uint64_t blocked);
+
 /* signal_delivery_lean.c: signals that arrive while core runs */
 void signal_delivery_init(void);
 void signal_delivery_watch(int signal);
 void signal_delivery_remind(void);
+uint64_t host_blocked(void); /* the signals that the program blocks in the calling thread */
+void host_set_blocked(uint64_t signals);
 
 /* seccomp.c: the program's filters; whether the system call in progress is skipped. The callbacks
  * before it are called all the same, and must then do nothing, as no callback comes after it. */

@@ -31,7 +31,7 @@ _Static_assert(COPY_BYTES % 16 == 0 && COPY_BYTES >= FRAME_WORDS * sizeof(uint64
 /* DynamoRIO's handler, and ours. */
 __attribute__((visibility("hidden"))) void *signal_delivery_next;
 void signal_delivery_front(int signal, siginfo_t *info, void *context);
-uint64_t signal_delivery_arrived(int signal, const siginfo_t *info, const ucontext_t *context);
+int64_t signal_delivery_arrived(int signal, const siginfo_t *info, const ucontext_t *context);
 
 /* DynamoRIO's handler takes the stack pointer for that of the frame: it must be entered as by the
  * kernel. */
@@ -51,7 +51,8 @@ __asm__(".text\n"
         "  pop %rsi\n"
         "  pop %rdi\n"
         "  test %rax, %rax\n"
-        "  jnz 1f\n"
+        "  jg 1f\n"
+        "  jl 3f\n"
         "  jmp *signal_delivery_next(%rip)\n"
         "1:\n"
         "  mov %rdi, %rdx\n"
@@ -69,6 +70,7 @@ __asm__(".text\n"
         "  jmp *signal_delivery_next(%rip)\n"
         "2:\n"
         "  add $" NUMBER(COPY_BYTES) " - 8, %rsp\n" /* DynamoRIO's handler has returned to 2 */
+        "3:\n"
         "  ret\n"
         ".size signal_delivery_front, . - signal_delivery_front\n");
 /* clang-format on */
@@ -99,16 +101,22 @@ static bool can_wait(int signal) {
   }
 }
 
-/* Returns the address that DynamoRIO is to take as the interrupted one, 0: the frame's own. */
-uint64_t signal_delivery_arrived(int signal, const siginfo_t *info, const ucontext_t *context) {
-  (void)info;
+/* Returns the address that DynamoRIO is to take as the interrupted one, 0: the frame's own, -1: none,
+ * DynamoRIO does not get the signal. */
+int64_t signal_delivery_arrived(int signal, const siginfo_t *info, const ucontext_t *context) {
   if (!dr_get_current_drcontext() || !*own(SLOT_LOCAL)) return 0;
+  const bool from_itself = signal == SELF_INTERRUPT && *own(SLOT_SELF_INTERRUPTS);
+  if (!from_itself && can_wait(signal) && signal_waits_keep(signal, info, *own(SLOT_BLOCKED))) return -1;
   if (signal != SELF_INTERRUPT || !*own(SLOT_SELF_INTERRUPTS)) {
     *own(SLOT_UNDELIVERED) = FIRST_MISSES;
     *own(SLOT_TRIES) = 0;
   }
-  return can_wait(signal) ? stub_return(context) : 0;
+  return can_wait(signal) ? (int64_t)stub_return(context) : 0;
 }
+
+uint64_t host_blocked(void) { return *own(SLOT_BLOCKED); }
+
+void host_set_blocked(uint64_t signals) { *own(SLOT_BLOCKED) = signals; }
 
 /* At the end of a stub, while a signal is not delivered. */
 void signal_delivery_remind(void) {

@@ -81,6 +81,12 @@ fn closing_all_descriptors() {
     check(&[&built("abuse"), "closing"], 1, 1);
 }
 
+/// MariaDB could not be stopped.
+#[test]
+fn signals_that_a_thread_waits_for() {
+    check(&[&built("abuse"), "sigwait"], 21, 22);
+}
+
 #[test]
 fn thread_names() {
     let profile = check(&[&built("abuse"), "names"], 1, 3);
