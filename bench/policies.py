@@ -3,7 +3,8 @@ from the paper, and compared on random communication.
 
     policies.py HITHER [INSTANCES]    a row per policy: instances compared, mismatches
 
-exact               least sum of events times hops of all placements, tried one by one
+exact               least sum of events times hops of all placements, tried one by one, also on parts of
+                    machines, whose branches differ in height
 matching            SPCD: pairs by a perfect matching of most weight, then pairs of pairs (eq. 1)
 eagermap            Locality and Balance's Locality: each group takes whom it communicates most with
 distance            the same with each cell subtracted from the largest
@@ -22,13 +23,15 @@ import tempfile
 MACHINE, SIZES = "pack:2 core:2 pu:2", (2, 2, 2)  # from the leaves up
 
 
-def place(hither, policy, matrix, machine, load=None):
-    """The PU of each thread, as hither places it."""
+def place(hither, policy, matrix, machine, load=None, only=None):
+    """The PU of each thread, as hither places it, on the PUs `only`."""
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/m.csv"
         with open(file, "w", encoding="ascii") as out:
             out.writelines(",".join(map(str, row)) + "\n" for row in matrix)
         command = [hither, "map", "--matrix", file, "--topology", machine, "--policy", policy, "--json"]
+        if only:
+            command += ["--pus", ",".join(map(str, only))]
         if load:
             with open(f"{folder}/load", "w", encoding="ascii") as out:
                 out.write(" ".join(map(str, load)))
@@ -122,27 +125,34 @@ def balanced(amounts, units):
     return sorted(held)
 
 
-def hops(a, b):
-    """Up and down in the tree of MACHINE."""
-    level = 0
-    while a != b:
-        a, b, level = a // 2, b // 2, level + 1
-    return 2 * level
+def hops(a, b, usable):
+    """Up and down in the tree of MACHINE, in which vertices with one usable branch are none."""
+    def above(pu):
+        """The groups of usable PUs that hold it, the PU first."""
+        groups = []
+        for size in (1, 2, 4, 8):
+            group = frozenset(u for u in usable if u // size == pu // size)
+            if group not in groups:
+                groups.append(group)
+        return groups
+    return len(set(above(a)) ^ set(above(b)))
 
 
-def objective(matrix, pus):
+def objective(matrix, pus, usable):
     pairs = itertools.combinations(range(len(pus)), 2)
-    return sum(matrix[i][j] * hops(pus[i], pus[j]) for i, j in pairs)
+    return sum(matrix[i][j] * hops(pus[i], pus[j], usable) for i, j in pairs)
 
 
 def compare(hither, policy, draw):
     """What hither decides, and what the paper does."""
     if policy == "exact":
-        matrix = random_matrix(draw.choice((3, 4)), draw)
-        cores = [0, 2, 4, 6]  # each core one thread before any gets two
+        usable = sorted(draw.sample(range(8), draw.randrange(3, 9)))
+        cores = {u // 2: u for u in reversed(usable)}.values()  # each one thread before any gets two
+        matrix = random_matrix(draw.randrange(1, len(cores) + 1), draw)
         tries = itertools.permutations(cores, len(matrix))
-        least = min(objective(matrix, pus) for pus in tries)
-        return objective(matrix, place(hither, policy, matrix, MACHINE)), least
+        least = min(objective(matrix, pus, usable) for pus in tries)
+        pus = place(hither, policy, matrix, MACHINE, only=usable)
+        return objective(matrix, pus, usable), least
     if policy.endswith("balance"):
         threads, units = draw.choice((8, 11)), 4
         matrix = random_matrix(threads, draw)

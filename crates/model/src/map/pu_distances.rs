@@ -3,27 +3,31 @@
 use crate::topology::{TopologyLevel, TopologyTree};
 
 /// Distances between the units of a tree: one per vertex, for the pairs whose lowest common
-/// vertex it is, or, between nodes, a matrix where one was given.
+/// vertex it is, less what each of the two lies higher than the deepest unit; or, between nodes,
+/// a matrix where one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PuDistances {
     by_vertex: Vec<u32>,
+    /// By unit. Nothing but where hops are counted in a tree whose units differ in depth.
+    raised: Vec<u32>,
     /// nodes x nodes, by position in [`TopologyTree::nodes`]; overrides vertices above nodes.
     between_nodes: Option<Vec<u32>>,
 }
 
 impl PuDistances {
-    /// Hops through the tree: up from one unit to the lowest common vertex and down again,
-    /// twice the height of that vertex.
+    /// Hops through the tree: up from one unit to the lowest common vertex and down to the
+    /// other.
     #[must_use]
     pub fn from_hops(tree: &TopologyTree) -> PuDistances {
-        let mut height = vec![0u32; tree.vertices.len()];
-        for (at, vertex) in tree.vertices.iter().enumerate().rev() {
-            if let Some(parent) = vertex.parent {
-                height[parent as usize] = height[parent as usize].max(height[at] + 1);
-            }
-        }
+        let deepest = tree.vertices.iter().map(|v| v.depth).max().unwrap_or(0);
+        let units = 0..tree.units.len();
         PuDistances {
-            by_vertex: height.iter().map(|h| 2 * h).collect(),
+            by_vertex: tree
+                .vertices
+                .iter()
+                .map(|v| 2 * (deepest - v.depth))
+                .collect(),
+            raised: units.map(|u| deepest - tree.depth_of_unit(u)).collect(),
             between_nodes: None,
         }
     }
@@ -34,6 +38,7 @@ impl PuDistances {
         let of = |levels: &[TopologyLevel]| levels.last().map_or(0, |l| weight(*l));
         PuDistances {
             by_vertex: tree.vertices.iter().map(|v| of(&v.levels)).collect(),
+            raised: vec![0; tree.units.len()],
             between_nodes: None,
         }
     }
@@ -47,13 +52,15 @@ impl PuDistances {
         }
     }
 
-    /// The cost at a vertex.
+    /// Whether the two units are as far from any third unit, but for those that share more with
+    /// one of them. Among units alike, distance depends on the lowest common vertex alone.
     #[must_use]
-    pub fn of_vertex(&self, vertex: u32) -> u32 {
-        self.by_vertex[vertex as usize]
+    pub fn alike(&self, tree: &TopologyTree, a: usize, b: usize) -> bool {
+        let same_node = tree.units[a].node == tree.units[b].node;
+        self.raised[a] == self.raised[b] && (same_node || self.between_nodes.is_none())
     }
 
-    /// The largest distance.
+    /// No distance is larger.
     #[must_use]
     pub fn largest(&self) -> u32 {
         let nodes = self.between_nodes.iter().flatten();
@@ -80,7 +87,13 @@ impl PuDistances {
         let (na, nb) = (tree.units[a].node.at(), tree.units[b].node.at());
         match &self.between_nodes {
             Some(matrix) if na != nb => matrix[na * tree.nodes.len() + nb],
-            _ => self.of_vertex(tree.lowest_common_vertex(a, b)),
+            _ => {
+                let common = tree.lowest_common_vertex(a, b) as usize;
+                self.by_vertex[common] - self.raised[a] - self.raised[b]
+            }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

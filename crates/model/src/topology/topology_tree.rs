@@ -224,6 +224,12 @@ impl TopologyTree {
         }
     }
 
+    /// Steps from the root to a unit.
+    #[must_use]
+    pub fn depth_of_unit(&self, unit: usize) -> u32 {
+        self.vertices[self.leaves[unit] as usize].depth
+    }
+
     /// The lowest vertex that covers both units.
     #[must_use]
     pub fn lowest_common_vertex(&self, a: usize, b: usize) -> u32 {

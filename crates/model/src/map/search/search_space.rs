@@ -3,8 +3,9 @@
 //! Units below the same vertex, at the same distance from one another, are interchangeable:
 //! a thread is placed at a *home*, the lowest vertex above several units that it may use, and
 //! gets one of its units in the end. Vertices are numbered depth first, so a subtree is a
-//! range. Distances follow the tree, except between *cells*, the largest vertices inside one
-//! NUMA node, when the cost has a matrix for nodes:
+//! range. Distances follow the tree, except between *cells*, the largest vertices whose units
+//! are alike to all others: of one NUMA node, when the cost has a matrix for nodes, and of one
+//! depth, when hops are counted in a tree of several:
 //!
 //! ```text
 //!   d(h, k) = top[cell h][cell k]             if the cells differ
@@ -31,7 +32,7 @@ pub struct SearchVertex {
     /// One past the last vertex of the subtree.
     pub end: u32,
     pub depth: u32,
-    /// Distance of two units whose lowest common vertex this is.
+    /// Distance of two units whose lowest common vertex this is; above cells, of one such pair.
     pub cost: i64,
     pub cell: u32,
 }
@@ -119,7 +120,6 @@ impl SearchSpace {
 
     fn make_cells(&mut self, problem: &ThreadProblem) {
         let (tree, cost) = (problem.tree, problem.cost);
-        let mixed = cost.node_matrix().is_some();
         let some_unit = |space: &SearchSpace, v: usize| {
             let range = v..space.vertex[v].end as usize;
             let mut units = range.flat_map(|w| space.vertex[w].units.iter());
@@ -127,7 +127,7 @@ impl SearchSpace {
         };
         let mut at = 0;
         while at < self.vertex.len() {
-            if mixed && !self.in_one_node(tree, at) {
+            if !self.has_units_alike(problem, at) {
                 self.vertex[at].cell = NO_VERTEX;
                 at += 1;
                 continue;
@@ -153,14 +153,10 @@ impl SearchSpace {
         }
     }
 
-    fn in_one_node(&self, tree: &TopologyTree, v: usize) -> bool {
+    fn has_units_alike(&self, problem: &ThreadProblem, v: usize) -> bool {
         let range = v..self.vertex[v].end as usize;
-        let mut units = range.flat_map(|w| self.vertex[w].units.iter());
-        let node = |u: &(u32, u32)| tree.units[u.0 as usize].node;
-        let Some(first) = units.next() else {
-            return true;
-        };
-        units.all(|u| node(u) == node(first))
+        let units = range.flat_map(|w| self.vertex[w].units.iter().map(|u| u.0));
+        are_alike(problem, units)
     }
 
     fn make_codes(&mut self) {
@@ -296,8 +292,11 @@ impl<'a> SearchSpaceBuilder<'a> {
         if children.is_empty() {
             return self.leaf(space, v, parent);
         }
-        let me = push_vertex(space, parent, i64::from(self.problem.cost.of_vertex(v)));
-        let mixed = self.spans_nodes(v);
+        let (tree, cost) = (self.tree, self.problem.cost);
+        let first = |child: u32| self.units_with_room(child).next().unwrap_or(0) as usize;
+        let apart = cost.distance(tree, first(children[0]), first(children[1]));
+        let me = push_vertex(space, parent, i64::from(apart));
+        let mixed = !are_alike(self.problem, self.units_with_room(v));
         for child in children {
             let leaf = self.usable_units(child) == 1 && !mixed;
             let below = if leaf {
@@ -313,31 +312,38 @@ impl<'a> SearchSpaceBuilder<'a> {
         Some(())
     }
 
-    /// Units of different nodes, which then have distances of their own.
-    fn spans_nodes(&self, v: u32) -> bool {
-        let units = &self.tree.vertices[v as usize].units;
-        let node = |u: u32| self.tree.units[u as usize].node;
-        let first = node(units.start);
-        self.problem.cost.node_matrix().is_some() && units.clone().any(|u| node(u) != first)
+    fn units_with_room(&self, v: u32) -> impl Iterator<Item = u32> + '_ {
+        let units = self.tree.vertices[v as usize].units.clone();
+        units.filter(|&u| self.room[u as usize] > 0)
     }
 
     /// The only usable unit below `v`, if one thread can use it: it is as near to its parent's
     /// other units as they are to it.
     fn single_unit_below(&self, v: u32) -> Option<u32> {
-        let mut units = self.tree.vertices[v as usize].units.clone();
-        units.find(|&u| self.room[u as usize] == 1)
+        self.units_with_room(v)
+            .find(|&u| self.room[u as usize] == 1)
     }
 
     /// A unit that is a home by itself.
     fn leaf(&self, space: &mut SearchSpace, v: u32, parent: Option<u32>) -> Option<()> {
-        let mut units = self.tree.vertices[v as usize].units.clone();
-        let unit = units.find(|&u| self.room[u as usize] > 0)?;
+        let unit = self.units_with_room(v).next()?;
         let home = push_vertex(space, parent, 0);
         space.vertex[home as usize]
             .units
             .push((unit, self.room[unit as usize]));
         Some(())
     }
+}
+
+/// Whether distances among the units, and to all others, follow the tree.
+fn are_alike(problem: &ThreadProblem, mut units: impl Iterator<Item = u32>) -> bool {
+    let Some(first) = units.next() else {
+        return true;
+    };
+    units.all(|u| {
+        let (first, other) = (first as usize, u as usize);
+        problem.cost.alike(problem.tree, first, other)
+    })
 }
 
 fn push_vertex(space: &mut SearchSpace, parent: Option<u32>, cost: i64) -> u32 {

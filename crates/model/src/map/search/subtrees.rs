@@ -1,7 +1,7 @@
 //! Local search on whole subtrees: the threads below two vertices of the same shape change
 //! places, all at once. Each such step would take many swaps of single threads, most of which
 //! make things worse at first.
-use super::search_space::SearchSpace;
+use super::search_space::{SearchSpace, NO_VERTEX};
 use super::search_state::SearchState;
 use std::collections::BTreeMap;
 
@@ -32,11 +32,15 @@ pub fn shape_numbers(space: &SearchSpace) -> Vec<u32> {
     kind
 }
 
-/// Vertices of the same depth and shape, by depth.
+/// Vertices of the same depth and shape, by depth. Those above cells are not as far from one place
+/// as from the next, so nothing is said of them as a whole.
 fn vertices_by_shape(space: &SearchSpace) -> Vec<Vec<u32>> {
     let kind = shape_numbers(space);
     let mut alike: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
     for (v, &kind) in kind.iter().enumerate().skip(1) {
+        if space.vertex[v].cell == NO_VERTEX {
+            continue;
+        }
         let key = (space.vertex[v].depth, kind);
         alike.entry(key).or_default().push(v as u32);
     }

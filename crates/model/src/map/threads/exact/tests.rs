@@ -43,10 +43,11 @@ proptest! {
     fn no_way_is_better(
         threads in 1..6usize,
         pairs in proptest::collection::vec((0..5u32, 0..5u32, 1..100u64), 0..12),
-        without in proptest::collection::vec(0..8u32, 0..3),
+        text in prop::sample::select(vec!["pack:2 core:2 pu:2", "pack:1 l2:2 core:2 pu:2", "l3:3 core:3 pu:1"]),
+        without in proptest::collection::vec(0..9u32, 0..5),
         near in proptest::option::of(1..9u32),
     ) {
-        let machine = load("pack:2 core:2 pu:2").unwrap();
+        let machine = load(text).unwrap();
         let tree = TopologyTree::new(&machine, |pu| !without.contains(&pu)).unwrap();
         let mut cost = PuDistances::from_hops(&tree);
         if let Some(near) = near {
@@ -137,6 +138,22 @@ fn a_star_has_its_centre_next_to_the_heaviest() {
     // 2 beside 0 at distance 2, the others at 4.
     assert_eq!(problem.objective(&units), 7 * 2 + 3 * 4);
     assert_eq!(units[0] / 2, units[2] / 2);
+}
+
+/// Cells of one shape are tried once: without that, ten threads on a hybrid machine with a PU for
+/// each fast core take more branches than it allows itself.
+#[test]
+fn ten_threads_on_a_hybrid_machine_are_not_too_many() {
+    let machine = load("core-i9-13900k").unwrap();
+    let tree = TopologyTree::new(&machine, |pu| pu >= 16 || pu % 2 == 0).unwrap();
+    let cost = PuDistances::from_hops(&tree);
+    let ring = (0..10u32).map(|t| (t, (t + 1) % 10, 1));
+    let comm = CommGraph::new(10, ring);
+    let problem = problem(&tree, &cost, &comm);
+    let units = ExactPolicy.place(&problem).unwrap();
+    // Nothing is nearer than two steps; eight on fast cores and two in a cluster have two pairs of
+    // threads three steps apart.
+    assert_eq!(problem.objective(&units), 8 * 2 + 2 * 3);
 }
 
 #[test]
