@@ -131,6 +131,7 @@ fn play_window(simulation: &mut Simulation, source: &mut impl AccessSource, unit
         units,
         home: &|_| None,
         next_touch: false,
+        page_move: 0.0,
         group: None,
     };
     let outcome = simulation.play_window(source, &setup, true);

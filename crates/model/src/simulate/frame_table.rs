@@ -40,6 +40,8 @@ pub struct FrameTable {
     window: u32,
     /// Homes are those of the first toucher in each window.
     next_touch: bool,
+    /// Pages that went to another node, for whoever looked them up to take into account.
+    pub moved: u32,
 }
 
 impl FrameTable {
@@ -65,6 +67,7 @@ impl FrameTable {
             nodes: machine.nodes.len() as u32,
             window: 1,
             next_touch: false,
+            moved: 0,
         }
     }
 
@@ -132,7 +135,9 @@ impl FrameTable {
                 true => Some(toucher),
                 false => home(number * u64::from(PAGE)).filter(|&n| n < self.nodes),
             };
-            page.home = home.unwrap_or(stays);
+            let home = home.unwrap_or(stays);
+            self.moved += u32::from(stays != home && known.is_some());
+            page.home = home;
         }
         self.recent[recent_slot(number)] = (number, frame);
         Some(frame)

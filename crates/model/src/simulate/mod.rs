@@ -68,6 +68,9 @@ pub struct WindowSetup<'a> {
     /// Pages move to the node of the first thread to touch them in each window or part, whatever
     /// `home` says.
     pub next_touch: bool,
+    /// Cycles for which a thread waits at a page that has gone to another node since it was last
+    /// touched: 0 where that happened before.
+    pub page_move: f64,
     /// A group for each address, such as a data structure, numbered from 0 on: asked at misses of
     /// the first level only.
     pub group: Option<&'a dyn Fn(u64) -> u32>,

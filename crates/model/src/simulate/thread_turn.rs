@@ -101,6 +101,15 @@ impl ThreadTurn<'_> {
             .pages
             .line_of_address(access.address, thread.node, self.setup.home)
             .ok_or(SimulationError::TooManyPages)?;
+        if hierarchy.pages.moved > 0 {
+            let moved = std::mem::take(&mut hierarchy.pages.moved);
+            if self.timed && self.setup.page_move > 0.0 {
+                thread.ready += f64::from(moved) * self.setup.page_move;
+                // The kernel moves it at a fault, which empties the window.
+                thread.stream.restart(thread.ready);
+                return Ok(());
+            }
+        }
         let misses = &mut self.core.misses;
         if self.timed
             && misses.free_from() > ready

@@ -28,6 +28,9 @@ pub struct ReplaySetup<'a> {
     pub played_before: f64,
 }
 
+/// What moving a page takes: 1000 took move_pages(2) about 4 ms.
+const PAGE_MOVE_SECONDS: f64 = 4e-6;
+
 /// What came of a plan.
 #[derive(Default)]
 pub struct ReplayResult {
@@ -68,6 +71,8 @@ impl<'a> ReplaySetup<'a> {
             group,
             simulation: Simulation::new(&self.model.machine, true)?,
             goes_on: false,
+            recorded: self.recording.bursts.windows(),
+            frequency: self.model.machine.core.frequency * 1e9,
             run: ReplayResult::default(),
         };
         for window in self.windows {
@@ -103,6 +108,9 @@ struct PlanReplay<'a> {
     simulation: Simulation<'a>,
     /// A part of the window was played.
     goes_on: bool,
+    recorded: &'a [bursts::BurstWindow],
+    /// Cycles a second.
+    frequency: f64,
     run: ReplayResult,
 }
 
@@ -123,23 +131,30 @@ impl PlanReplay<'_> {
         let mut turns = within.map(|stage| (stage, made(stage))).peekable();
         let mut reached = 0;
         let mut found = Vec::new();
+        let mut played = 0.0;
         for &(share, counts) in parts {
             let end = cut.accesses_up_to(share);
+            let marks = marks_within(self.recorded, window.number, share - played);
+            played = share;
             // The counted part may begin with another stage of the plan than the window.
             let begins = recorded.start.saturating_add(u64::from(counts));
             let mut stage = plan.stage_at(begins).max(reached);
+            // Pages that move where a stage begins within the window are waited for. Between windows
+            // they are not: what passes there is not counted.
+            let mut moves = if plan.next_touch { marks } else { 0.0 };
             let mut sum = SimulationCounts::default();
             while let Some((next, made)) =
                 turns.next_if(|(_, made)| total_accesses(made) < total_accesses(&end))
             {
                 let upto: Vec<u64> = made.iter().zip(&end).map(|(a, b)| *a.min(b)).collect();
                 if cut.extend_to(&upto) {
-                    sum += &self.part(window, cut, stage, counts)?;
+                    sum += &self.part(window, cut, (stage, moves), counts)?;
                 }
                 (stage, reached) = (next, next);
+                moves = if plan.next_touch { marks } else { 1.0 };
             }
             cut.extend_to(&end);
-            sum += &self.part(window, cut, stage, counts)?;
+            sum += &self.part(window, cut, (stage, moves), counts)?;
             if counts {
                 found.push(sum);
             }
@@ -147,11 +162,13 @@ impl PlanReplay<'_> {
         Ok(found)
     }
 
+    /// Plays up to a cut, in a stage of the plan. `moves`: what share of the time that pages take
+    /// to move threads wait for it.
     fn part(
         &mut self,
         window: &SimWindow,
         cut: &mut PartitionedSource<RecordedWindow>,
-        stage: usize,
+        (stage, moves): (usize, f64),
         counts: bool,
     ) -> Result<SimulationCounts> {
         let plan = self.page_homes.plan;
@@ -163,6 +180,7 @@ impl PlanReplay<'_> {
             units: &plan.stages[stage].units,
             home: &|address| homes.node_of(address),
             next_touch: plan.next_touch,
+            page_move: moves * PAGE_MOVE_SECONDS * self.frequency,
             group: of_group.as_ref().map(|of| of as &dyn Fn(u64) -> u32),
         };
         let outcome = match std::mem::replace(&mut self.goes_on, true) {
@@ -175,6 +193,18 @@ impl PlanReplay<'_> {
         }
         Ok(outcome.counts)
     }
+}
+
+/// How often pages are marked, to move when they are next touched, in a share of a window: they are
+/// once from each window to the next.
+fn marks_within(windows: &[bursts::BurstWindow], number: usize, share: f64) -> f64 {
+    let neighbours = windows.get(number.saturating_sub(1)..).unwrap_or(&[]);
+    let (Some(window), [before, behind, ..]) = (windows.get(number), neighbours) else {
+        return share;
+    };
+    let apart = behind.start.saturating_sub(before.start).max(1);
+    let length = window.end.saturating_sub(window.start);
+    (share * length as f64 / apart as f64).min(1.0)
 }
 
 fn total_accesses(accesses: &[u64]) -> u64 {
@@ -295,4 +325,29 @@ pub fn side_by_side<T: Send>(
         result.unwrap_or_else(|| Err(anyhow!("a simulation was not done")))
     });
     taken.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_marked_once_from_window_to_window() {
+        let window = |start, end| bursts::BurstWindow {
+            start,
+            end,
+            ..bursts::BurstWindow::default()
+        };
+        // The first as the second; a window that lasts until the next is marked once.
+        let windows = [window(0, 10), window(100, 120), window(120, 220)];
+        let check = |number, share, expected: f64| {
+            let marks = marks_within(&windows, number, share);
+            assert!((marks - expected).abs() < 1e-12, "{number}: {marks}");
+        };
+        check(0, 1.0, 0.1);
+        check(1, 0.5, 0.1);
+        check(2, 1.0, 1.0);
+        // Of a recording of the whole run, once.
+        assert!((marks_within(&windows[..1], 0, 0.75) - 0.75).abs() < 1e-12);
+    }
 }

@@ -160,6 +160,7 @@ pub fn play(
         units,
         home: &|_| None,
         next_touch: false,
+        page_move: 0.0,
         group: None,
     };
     let mut simulation = Simulation::new(machine, timed).expect("a sound machine");

@@ -121,6 +121,7 @@ fn pages_stay_where_they_are_unless_placed_elsewhere() {
             units: &[unit],
             home: &|_| home,
             next_touch,
+            page_move: 0.0,
             group: None,
         };
         // More lines than the caches hold.
@@ -147,6 +148,42 @@ fn pages_stay_where_they_are_unless_placed_elsewhere() {
             "unit {unit}, home {home:?}, by next touch: {next_touch}"
         );
     }
+}
+
+/// The thread that finds a page moved waits for as long as that takes, once.
+#[test]
+fn moving_pages_takes_time() {
+    let machine = two_by_two(CoherenceProtocol::Mesi);
+    // Two pages that unit 0 touched first, then by unit 2, which is on the other node.
+    let pages = || Script::of(vec![(0..2).map(|n| read(0x3000 + n * 0x1000)).collect()]);
+    let cycles = |home: Option<u32>, next_touch: bool, page_move: f64| {
+        let mut simulation = Simulation::new(&machine, true).unwrap();
+        let mut play = |unit: u32, next_touch, home: Option<u32>, page_move| {
+            let setup = WindowSetup {
+                units: &[unit],
+                home: &|_| home,
+                next_touch,
+                page_move,
+                group: None,
+            };
+            let outcome = simulation.play_window(&mut pages(), &setup, true);
+            outcome.unwrap().counts.cycles
+        };
+        play(0, false, None, page_move);
+        let moved = play(2, next_touch, home, page_move);
+        (moved, play(2, next_touch, home, page_move))
+    };
+    for (home, next_touch) in [(Some(1), false), (None, true)] {
+        let (free, again) = cycles(home, next_touch, 0.0);
+        let (paid, paid_again) = cycles(home, next_touch, 10_000.0);
+        assert!(
+            (19_900.0..20_100.0).contains(&(paid - free)),
+            "{paid} {free}"
+        );
+        assert!((paid_again - again).abs() < 1.0, "{paid_again} {again}");
+    }
+    // Where pages stay, nothing is paid.
+    assert_eq!(cycles(None, false, 0.0), cycles(None, false, 10_000.0));
 }
 
 fn fetched(kind: PrefetcherKind, lines: &[u32]) -> Vec<Vec<u32>> {

@@ -271,6 +271,7 @@ fn groups_have_their_misses() {
         units: &[0, 1],
         home: &|_| None,
         next_touch: false,
+        page_move: 0.0,
         group: Some(&|address| u32::from(address >= 0x9000)),
     };
     let play = |lines: std::ops::Range<u64>| lines.map(|k| read(0x8000 + k * 64)).collect();
@@ -301,6 +302,7 @@ fn a_cut_makes_nobody_wait() {
         units: &[0, 1],
         home: &|_| None,
         next_touch: false,
+        page_move: 0.0,
         group: None,
     };
     let cold = |thread: u64, n: u64| -> Vec<_> {
@@ -340,6 +342,7 @@ fn a_thread_without_a_unit_is_named() {
             units,
             home: &|_| None,
             next_touch: false,
+            page_move: 0.0,
             group: None,
         };
         let mut simulation = crate::simulate::Simulation::new(&machine, true).unwrap();
