@@ -259,7 +259,7 @@ pub fn policy(name: &str) -> Result<&'static str, String> {
     let found = known.clone().find(|known| *known == name);
     found.ok_or_else(|| match name {
         "scotch" => "this hither was built without libscotch, which the policies scotch, opt and kmaf map with".to_owned(),
-        "best" => "best works in `hither map`, which keeps what is predicted to be the fastest; here joint is the fastest of what is compared".to_owned(),
+        "best" => "best works in `hither map`, which keeps what is predicted to be the fastest; `hither sim` has joint for it".to_owned(),
         "cores" | "local" => format!("{name} works in `hither run`, which knows the machine but not the program"),
         _ if name.starts_with("preferred:") || name.starts_with("bind:") => {
             format!("{name} works in `hither run`, which gives it to the kernel")

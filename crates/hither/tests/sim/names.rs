@@ -2,6 +2,19 @@
 use crate::common::{status, text, Place, HITHER};
 use crate::made;
 
+/// What is published, under its own name.
+const PUBLISHED: [&str; 9] = [
+    "opt",
+    "kmaf",
+    "spcd",
+    "eagermap",
+    "random",
+    "random+random",
+    "os",
+    "interleave",
+    "next-touch",
+];
+
 /// Names, and whether `map`, `check`, `sim` and `run` take them.
 fn table() -> Vec<(String, [bool; 4])> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policies.md");
@@ -26,12 +39,9 @@ fn table() -> Vec<(String, [bool; 4])> {
 fn every_verb_takes_the_names_that_the_documentation_says() {
     let table = table();
     let listed: Vec<&str> = table.iter().map(|(name, _)| name.as_str()).collect();
-    for name in hither_model::map::threads::THREAD_POLICIES {
-        assert!(
-            listed.contains(&name.name()),
-            "{} is not there",
-            name.name()
-        );
+    let policies = hither_model::map::threads::THREAD_POLICIES.iter();
+    for name in policies.map(|p| p.name()).chain(PUBLISHED) {
+        assert!(listed.contains(&name), "{name} is not there");
     }
     let place = Place::new();
     made::write(&place.path("app.hither"), 1, 2000);
@@ -42,8 +52,10 @@ fn every_verb_takes_the_names_that_the_documentation_says() {
             format!("check app.hither {on} --max-remote 100% --policy {name}"),
             format!("sim app.hither {on} -q --no-keep --seeds 1 --policy os,{name}"),
             format!("run --dry-run --policy {name} -- true"),
+            format!("report --text app.hither {on} --policy {name}"),
         ];
-        for (line, takes) in lines.iter().zip(verbs) {
+        let like_check = verbs.iter().chain([&verbs[1]]);
+        for (line, takes) in lines.iter().zip(like_check) {
             let out = place.shell(&format!("{HITHER} {line}"));
             let said = text(&out.stderr);
             assert_eq!(status(&out), if *takes { 0 } else { 2 }, "{line}: {said}");

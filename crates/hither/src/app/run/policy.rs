@@ -22,6 +22,16 @@ pub struct RunPolicies {
 }
 
 impl RunPolicies {
+    /// # Errors
+    /// Where pages are to be placed as Linux does it for no program, though its name says that of
+    /// threads too.
+    pub fn check_pair(text: &str) -> Result<()> {
+        if text.contains("+random") {
+            bail!("--policy {text} places pages at random, for which Linux has no memory policy, so it works in `hither map`: hither map PROFILE --policy {text}, then hither run -p");
+        }
+        Ok(())
+    }
+
     /// Takes one more; the one it contradicts.
     pub fn add_policy(&mut self, name: &str, part: RunPolicy) -> Option<&str> {
         let name = name.to_owned();
@@ -53,6 +63,8 @@ pub enum PuOrder {
     Compact,
     Cores,
     Scatter,
+    /// Drawn from this seed.
+    Random(u64),
     /// The system's.
     Os,
 }
@@ -74,6 +86,11 @@ impl FromStr for RunPolicy {
             Some((name, nodes)) => (name, Some(nodes)),
             None => (text, None),
         };
+        if let Some(seed) = nodes.filter(|_| name == "random") {
+            let seed = seed.parse::<u64>();
+            let seed = seed.map_err(|_| anyhow!("--policy {text}: write the seed as random:7"))?;
+            return Ok(RunPolicy::Threads(PuOrder::Random(seed)));
+        }
         let list = nodes.filter(|_| !is_of_map(text)).map(|nodes| {
             let list = nodes.parse::<PuList>();
             list.map_err(|_| anyhow!("--policy {text}: write the nodes as 0-3 or 0,2"))
@@ -82,6 +99,7 @@ impl FromStr for RunPolicy {
             ("compact", None) => RunPolicy::Threads(PuOrder::Compact),
             ("cores", None) => RunPolicy::Threads(PuOrder::Cores),
             ("scatter", None) => RunPolicy::Threads(PuOrder::Scatter),
+            ("random", None) => RunPolicy::Threads(PuOrder::Random(0)),
             ("os", None) => RunPolicy::Threads(PuOrder::Os),
             ("interleave", nodes) => RunPolicy::Memory(MemoryPolicyArg::Interleave(nodes)),
             ("local" | "first-touch", None) => RunPolicy::Memory(MemoryPolicyArg::Local),
@@ -93,7 +111,7 @@ impl FromStr for RunPolicy {
             }
             ("next-touch" | "joint", None) => bail!("--policy {name} works in `hither sim` alone, which says what it would do"),
             _ if is_of_map(text) => bail!("--policy {text} places the threads and pages of a profile, so it works in `hither map`: hither map PROFILE --policy {text}, then hither run -p"),
-            _ => bail!("there is no policy {text}; it is compact, cores, scatter or os for threads, interleave, local, preferred:NODE or bind:NODES for pages (others: `hither map`)"),
+            _ => bail!("there is no policy {text}; it is compact, cores, scatter, random or os for threads, interleave, local, preferred:NODE or bind:NODES for pages (others: `hither map`)"),
         })
     }
 }
@@ -109,6 +127,7 @@ impl PuOrder {
             PuOrder::Compact => "compact",
             PuOrder::Cores => "cores",
             PuOrder::Scatter => "scatter",
+            PuOrder::Random(_) => "random",
             PuOrder::Os => "os",
         }
     }
@@ -116,8 +135,9 @@ impl PuOrder {
     /// The units of the tree in the order in which threads take them, each once.
     pub fn units(self, tree: &TopologyTree) -> Result<Vec<Cpu>> {
         let places: Vec<u32> = match self {
-            PuOrder::Compact => by_policy("compact", tree)?,
-            PuOrder::Scatter => by_policy("scatter", tree)?,
+            PuOrder::Compact => by_policy("compact", tree, 0)?,
+            PuOrder::Scatter => by_policy("scatter", tree, 0)?,
+            PuOrder::Random(seed) => by_policy("random", tree, seed)?,
             PuOrder::Cores => by_core(tree),
             PuOrder::Os => Vec::new(),
         };
@@ -127,7 +147,7 @@ impl PuOrder {
 }
 
 /// Where the policy of that name puts as many threads as there are units.
-fn by_policy(name: &str, tree: &TopologyTree) -> Result<Vec<u32>> {
+fn by_policy(name: &str, tree: &TopologyTree, seed: u64) -> Result<Vec<u32>> {
     let units = tree.units.len();
     let policy: Option<&&dyn ThreadPolicy> =
         threads::THREAD_POLICIES.iter().find(|p| p.name() == name);
@@ -140,7 +160,7 @@ fn by_policy(name: &str, tree: &TopologyTree) -> Result<Vec<u32>> {
         capacity: 1,
         siblings: true,
         current: None,
-        seed: 0,
+        seed,
     };
     policy.place(&problem).map_err(|why| anyhow!(why))
 }
@@ -230,8 +250,12 @@ mod tests {
             Some(RunPolicy::Memory(MemoryPolicyArg::Preferred(list("1")))),
         );
         check("local", Some(RunPolicy::Memory(MemoryPolicyArg::Local)));
+        check("random", Some(RunPolicy::Threads(PuOrder::Random(0))));
+        check("random:7", Some(RunPolicy::Threads(PuOrder::Random(7))));
         for wrong in [
             "",
+            "random:",
+            "random:x",
             "kmaf",
             "compact:0",
             "local:1",
@@ -256,6 +280,11 @@ mod tests {
         check(PuOrder::Compact, [0, 1, 2, 3, 4, 5, 6, 7]);
         check(PuOrder::Cores, [0, 2, 4, 6, 1, 3, 5, 7]);
         check(PuOrder::Scatter, [0, 4, 2, 6, 1, 5, 3, 7]);
+        let drawn = |seed: u64| PuOrder::Random(seed).units(&tree).expect("an order");
+        assert_ne!(drawn(0), drawn(1));
+        let mut all = drawn(1);
+        all.sort_unstable_by_key(|cpu| cpu.0);
+        assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7].map(Cpu));
         assert_eq!(
             listed(&"6,1-2,2".parse().expect("a list")),
             [6, 1, 2].map(Cpu)

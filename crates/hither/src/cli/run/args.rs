@@ -28,6 +28,7 @@ Policies for threads (one of them):
   compact      next thread on the next PU: siblings, cores, nodes (OMP_PROC_BIND=close)
   cores        next thread on the next core; siblings once every core has a thread
   scatter      next thread on another node, package, cache, core; siblings last
+  random[:SEED]  next thread on any PU that is free, to see what an average placement does
   os           threads stay where the system puts them
 Policies for pages (one of them), as numactl has them:
   interleave[:NODES]   in turn over all nodes, or over these
@@ -161,6 +162,9 @@ impl Args {
             bail!("say where threads and pages belong: -p app.place.json, --policy compact or another, or --pus 0-3; see `hither run --help`");
         }
         let mut choice = RunPolicies::default();
+        for text in &self.policy {
+            RunPolicies::check_pair(text)?;
+        }
         for text in self.policy.iter().flat_map(|text| split(text)) {
             let part: RunPolicy = text.parse()?;
             if let Some(other) = choice.add_policy(&text, part) {
