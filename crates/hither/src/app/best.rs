@@ -21,9 +21,6 @@ struct StudyRound {
     policies: usize,
     /// Seeds of the system's own placements: of two, nothing could be said of how they differ.
     seeds: u32,
-    /// How wide the interval is taken that must hold no loss, in intervals of 95 % confidence: three pieces of
-    /// windows may be alike by luck.
-    width: f64,
 }
 
 /// First all policies; then, as long as one promises a gain that is not sure, those that promise most, by more
@@ -35,21 +32,18 @@ const ROUNDS: [StudyRound; 3] = [
         piece: 4_000_000,
         policies: usize::MAX,
         seeds: 4,
-        width: 2.0,
     },
     StudyRound {
         accesses: 160_000_000,
         piece: 4_000_000,
         policies: 2,
         seeds: 4,
-        width: 1.0,
     },
     StudyRound {
         accesses: 180_000_000,
         piece: 16_000_000,
         policies: 1,
         seeds: 3,
-        width: 1.0,
     },
 ];
 
@@ -68,11 +62,15 @@ pub struct BestPolicies {
 /// Less predicted time than this is saved: not worth binding for.
 pub const WORTH_BINDING: f64 = 0.01;
 
-/// Whether so much time is saved that it is worth binding for, and the interval of 95 % confidence, so many times
-/// as wide, holds no loss.
-fn surely_gains(time: RatioEstimate, width: f64) -> bool {
+/// How wide the interval is taken that must hold no loss, in intervals of 95 % confidence. The fastest of six, looked
+/// at up to three times, is so by luck more often than one is, and few windows may be alike by luck: NPB MG was placed
+/// for a gain of 11.1 +- 11.0 %, of which the whole recording says 5.5 +- 19.2 %.
+const WIDTH: f64 = 2.0;
+
+/// Whether so much time is saved that it is worth binding for, and the interval that is taken holds no loss.
+fn surely_gains(time: RatioEstimate) -> bool {
     let gain = 1.0 - time.value;
-    let sure = |half: f64| gain > half * width;
+    let sure = |half: f64| gain > half * WIDTH;
     gain >= WORTH_BINDING && time.half_width.is_some_and(sure)
 }
 
@@ -117,16 +115,11 @@ pub fn best_in_short(
         true => recording.bursts.accesses(),
         false => 0,
     };
-    in_rounds(study, least, |study, width| {
+    in_rounds(study, least, |study| {
         let forecast = forecast(study, recording, &model, progress)?;
         // One window of many that there might have been says nothing of how the others do.
         let judged = recording.is_whole() || forecast.sample.windows > 1;
-        let sure = |p: &PredictedPlacement| {
-            judged
-                && p.relative
-                    .time
-                    .is_some_and(|time| surely_gains(time, width))
-        };
+        let sure = |p: &PredictedPlacement| judged && p.relative.time.is_some_and(surely_gains);
         let best = fastest(options, &forecast, sure)?;
         Ok((forecast, best))
     })
@@ -137,7 +130,7 @@ pub fn best_in_short(
 fn in_rounds(
     mut study: SimOptions,
     least: u64,
-    mut play: impl FnMut(&SimOptions, f64) -> Result<(PlacementComparison, BestPolicies)>,
+    mut play: impl FnMut(&SimOptions) -> Result<(PlacementComparison, BestPolicies)>,
 ) -> Result<Option<BestPolicies>> {
     let mut found: Option<(PlacementComparison, BestPolicies)> = None;
     for round in &ROUNDS {
@@ -156,7 +149,7 @@ fn in_rounds(
         study.seeds = round.seeds;
         // What a migration costs is spread over a whole window, of which a part is played.
         study.migrations = 0.0;
-        let (forecast, best) = play(&study, round.width)?;
+        let (forecast, best) = play(&study)?;
         let unsure = !best.gains && best.gain >= WORTH_BINDING;
         found = Some((forecast, best));
         if !unsure {
@@ -246,10 +239,11 @@ mod tests {
     fn what_may_be_a_loss_is_no_gain() {
         let check = |value, half_width, expected| {
             let time = RatioEstimate { value, half_width };
-            assert_eq!(surely_gains(time, 1.0), expected, "{time:?}");
-            assert!(!surely_gains(time, 3.0), "{time:?}");
+            assert_eq!(surely_gains(time), expected, "{time:?}");
         };
-        check(0.9, Some(0.05), true);
+        check(0.9, Some(0.045), true);
+        // NPB MG on four sockets: the whole recording is not sure.
+        check(0.889, Some(0.11), false);
         // -7 to 28 % to gain.
         check(0.895, Some(0.175), false);
         check(0.995, Some(0.001), false);
@@ -285,7 +279,7 @@ mod tests {
     }
 
     fn sure(p: &PredictedPlacement) -> bool {
-        p.relative.time.is_some_and(|time| surely_gains(time, 1.0))
+        p.relative.time.is_some_and(surely_gains)
     }
 
     /// NPB SP was left unplaced: of two windows a gain of 21 % was not sure.
@@ -298,9 +292,7 @@ mod tests {
             };
             let mut played: Vec<Vec<String>> = Vec::new();
             let mut budgets = Vec::new();
-            let mut widths = Vec::new();
-            let found = in_rounds(study, least, |study, width| {
-                widths.push(width);
+            let found = in_rounds(study, least, |study| {
                 played.push(study.policies.iter().map(PolicyPair::name).collect());
                 budgets.push(study.short.map_or(0, |short| short.accesses));
                 let (_, forecast) = compared(first);
@@ -309,7 +301,6 @@ mod tests {
             });
             assert_eq!(played, expected);
             assert!(budgets.is_sorted_by(|a, b| a < b), "{budgets:?}");
-            assert!(widths.is_sorted_by(|a, b| a >= b), "{widths:?}");
             assert_eq!(found.expect("a study").is_some(), !expected.is_empty());
         };
         let all = [
@@ -319,7 +310,7 @@ mod tests {
             "scatter",
             "compact",
         ];
-        let (sure, unsure) = ([0.9, 0.05], [0.9, 0.2]);
+        let (sure, unsure) = ([0.9, 0.04], [0.9, 0.2]);
         let times = |[value, half]: [f64; 2]| {
             [
                 ("os", 1.0, 0.0),

@@ -47,7 +47,9 @@ pub fn choose(
     if let Some(best) = simulated {
         let nothing = match best.gain < WORTH_BINDING {
             true => "Nothing to gain, leave it: by a short simulation.",
-            false => "No sure gain, leave it: a short simulation does not rule out a loss.",
+            false => {
+                "No sure gain, leave it: a short simulation is not sure enough to rule out a loss."
+            }
         };
         return Ok(match best.gains || force {
             true => {
