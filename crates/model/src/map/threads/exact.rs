@@ -58,7 +58,6 @@ struct BranchAndBound<'a> {
     links: &'a CsrGraph,
     /// Threads, the one that communicates most first.
     order: Vec<u32>,
-    /// The same for siblings that are the same to a thread while they are empty.
     kind: Vec<u32>,
     homes: Vec<u32>,
     at: Vec<u32>,
@@ -93,7 +92,7 @@ impl<'a> BranchAndBound<'a> {
             space,
             links,
             order,
-            kind: interchangeable_kinds(space),
+            kind: shape_numbers(space),
             homes,
             at: known,
             below: vec![0; space.len()],
@@ -183,7 +182,7 @@ impl<'a> BranchAndBound<'a> {
         loop {
             let vertex = &self.space.vertex[v];
             let parent = vertex.parent as usize;
-            if parent == v || vertex.cell == NO_VERTEX {
+            if parent == v || self.space.vertex[parent].cell == NO_VERTEX {
                 return true;
             }
             let same = |&s: &u32| {
@@ -196,31 +195,6 @@ impl<'a> BranchAndBound<'a> {
             v = parent;
         }
     }
-}
-
-/// A number for each vertex, the same for siblings inside a cell that have the same shape, and for
-/// cells that are as far from every other cell as well.
-fn interchangeable_kinds(space: &SearchSpace) -> Vec<u32> {
-    let mut kind = shape_numbers(space);
-    let cells = space.cells.len();
-    let as_far = |a: usize, b: usize| {
-        (0..cells).filter(|&c| c != a && c != b).all(|c| {
-            space.top[a * cells + c] == space.top[b * cells + c]
-                && space.top[c * cells + a] == space.top[c * cells + b]
-        }) && space.top[a * cells + b] == space.top[b * cells + a]
-    };
-    let shape = kind.clone();
-    for b in 1..cells {
-        let like = (0..b).find(|&a| {
-            let (a_root, b_root) = (space.cells[a] as usize, space.cells[b] as usize);
-            shape[a_root] == shape[b_root] && as_far(a, b)
-        });
-        let first = like.map_or(shape.len() as u32 + b as u32, |a| {
-            kind[space.cells[a] as usize]
-        });
-        kind[space.cells[b] as usize] = first;
-    }
-    kind
 }
 
 #[cfg(test)]

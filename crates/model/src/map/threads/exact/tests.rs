@@ -140,8 +140,7 @@ fn a_star_has_its_centre_next_to_the_heaviest() {
     assert_eq!(units[0] / 2, units[2] / 2);
 }
 
-/// Cells of one shape are tried once: without that, ten threads on a hybrid machine with a PU for
-/// each fast core take more branches than it allows itself.
+/// Each fast core is a cell of its own there, and none is taken to be like another.
 #[test]
 fn ten_threads_on_a_hybrid_machine_are_not_too_many() {
     let machine = load("core-i9-13900k").unwrap();
