@@ -7,6 +7,7 @@
  *   blocks N      N blocks of 1 KiB that live until the end, each touched
  *   mappings N    N times: maps 16 KiB, touches it, unmaps it
  *   threads N     N threads that live at once, each touches 16 KiB
+ *   sharing N     N threads that live at once, each touches the same 64 MiB
  *   in-turn N     N threads, one after the other
  *   processes N   N processes, one after the other
  *   forks N       N forks of a process with 1000 blocks of 4 KiB */
@@ -25,8 +26,10 @@
 #define FREED (40 * MIB)
 #define WORKED (16 * MIB)
 #define MAPPED ((size_t)16 << 10)
+#define SHARED (64 * MIB)
 
 static pthread_barrier_t together;
+static char *shared; /* by all threads; NULL: they have nothing in common */
 
 static void *must(void *memory) {
   if (memory && memory != MAP_FAILED) return memory;
@@ -69,6 +72,7 @@ static void mappings(long n) {
 static void *work(void *wait) {
   char memory[MAPPED];
   touch(memory, sizeof memory);
+  if (shared) touch(shared, SHARED);
   if (wait) pthread_barrier_wait(&together);
   return NULL;
 }
@@ -110,7 +114,10 @@ int main(int argc, char **argv) {
   else if (strcmp(size, "blocks") == 0) blocks(n, 1024);
   else if (strcmp(size, "mappings") == 0) mappings(n);
   else if (strcmp(size, "threads") == 0) threads(n, n);
-  else if (strcmp(size, "in-turn") == 0) threads(n, 1);
+  else if (strcmp(size, "sharing") == 0) {
+    shared = must(malloc(SHARED));
+    threads(n, n);
+  } else if (strcmp(size, "in-turn") == 0) threads(n, 1);
   else if (strcmp(size, "processes") == 0) processes(n, "/proc/self/exe");
   else if (strcmp(size, "forks") == 0) {
     blocks(1000, PAGE);
