@@ -39,7 +39,7 @@ impl PlacementPageSize {
         self,
         rows: &'a PageRows<R>,
         regions: &'a [Region],
-    ) -> impl Iterator<Item = R> + 'a {
+    ) -> impl Iterator<Item = R> + Clone + 'a {
         let address = |region: RegionIx| regions.get(region.at()).map_or(0, |r| r.address);
         rows.parts(self.small_pages() as u32, move |region| {
             address(region) / PAGE_SIZE
@@ -138,42 +138,41 @@ impl PlaceablePages {
     pub fn from_profile(profile: &Profile, size: PlacementPageSize) -> PlaceablePages {
         let cut = PageLayout::new(profile, size);
         let common = cut.common_pages(profile);
-        let mut parts: BTreeMap<PageBlock, BTreeSet<PageBlock>> = BTreeMap::new();
-        let mut block_of = |region, page| {
+        let place = |region, page| {
             let own = cut.block(region, page);
             let large = cut.large_page(own);
-            let first = large.and_then(|large| common.get(&large)).unwrap_or(&own);
-            if *first != own {
-                parts.entry(*first).or_default().insert(own);
-            }
-            *first
+            (
+                own,
+                *large.and_then(|large| common.get(&large)).unwrap_or(&own),
+            )
         };
-        let mut blocks: BTreeMap<PageBlock, Option<FirstAccess>> = BTreeMap::new();
-        for row in size.parts(&profile.first_touch, &profile.regions) {
+        let touched = size.parts(&profile.first_touch, &profile.regions);
+        let used = size.parts(&profile.pages, &profile.regions);
+        let parts = parts_of_others(
+            (touched.clone().map(|row| place(row.region, row.page)))
+                .chain(used.clone().map(|row| place(row.region, row.page))),
+            size,
+        );
+        let touches = touched.map(|row| {
             let touch = FirstAccess {
                 slice: row.slice,
                 thread: row.thread,
             };
-            let kept = blocks.entry(block_of(row.region, row.page)).or_default();
-            // Within a slice the table's first row wins.
-            if kept.is_none_or(|k| touch.slice < k.slice) {
-                *kept = Some(touch);
-            }
-        }
-        let mut rows: Vec<(PageBlock, PageSliceUse)> = Vec::new();
-        for row in size.parts(&profile.pages, &profile.regions) {
-            let block = block_of(row.region, row.page);
-            blocks.entry(block).or_default();
-            rows.push((block, slice_use(&row)));
-        }
-        rows.sort_unstable_by_key(|(block, u)| (*block, u.slice, u.thread));
-        let mut rows = rows.into_iter().peekable();
+            (place(row.region, row.page).1, touch)
+        });
+        // Within a slice the table's first row wins.
+        let touches = in_order(touches, |(block, touch)| (*block, touch.slice));
+        let uses = used.map(|row| (place(row.region, row.page).1, slice_use(&row)));
+        let uses = in_order(uses, |(block, u)| (*block, u.slice, u.thread));
+        let (mut touches, mut uses) = (touches.peekable(), uses.peekable());
         let mut out = PlaceablePages::default();
-        for (block, touch) in blocks {
-            let mut uses = Vec::new();
-            while let Some((_, u)) = rows.next_if(|(b, _)| *b == block) {
-                uses.push(u);
-            }
+        while let Some(block) = [touches.peek().map(|t| t.0), uses.peek().map(|u| u.0)]
+            .into_iter()
+            .flatten()
+            .min()
+        {
+            let touch = touches.next_if(|t| t.0 == block).map(|t| t.1);
+            while touches.next_if(|t| t.0 == block).is_some() {}
             let page = PlaceablePage {
                 number: u32::try_from(out.len()).unwrap_or(u32::MAX),
                 touch,
@@ -188,7 +187,8 @@ impl PlaceablePages {
                 }
                 out.parts.insert(out.len(), others);
             }
-            out.push_page(page, uses);
+            let of_page = std::iter::from_fn(|| Some(uses.next_if(|u| u.0 == block)?.1));
+            out.push_page(page, of_page);
         }
         out.finish()
     }
@@ -205,7 +205,7 @@ impl PlaceablePages {
     }
 
     /// Uses of the same slice and thread become one; those without accesses go.
-    fn push_page(&mut self, page: PlaceablePage, uses: Vec<PageSliceUse>) {
+    fn push_page(&mut self, page: PlaceablePage, uses: impl IntoIterator<Item = PageSliceUse>) {
         let start = self.uses.len();
         self.starts.push(start);
         self.pages.push(page);
@@ -309,6 +309,34 @@ impl PlaceablePages {
         let all = own.chain(parts).map(move |(at, page)| (at, within(page)));
         all.filter(|(_, held)| *held > 0)
     }
+}
+
+/// Rows by a key. Those of one page slice are in order already, which for millions of rows saves a copy.
+fn in_order<'a, T: 'a, K: Ord>(
+    rows: impl Iterator<Item = T> + Clone + 'a,
+    key: impl Fn(&T) -> K,
+) -> Box<dyn Iterator<Item = T> + 'a> {
+    if rows.clone().is_sorted_by_key(|row| key(&row)) {
+        return Box::new(rows);
+    }
+    let mut sorted: Vec<T> = rows.collect();
+    sorted.sort_by_key(key);
+    Box::new(sorted.into_iter())
+}
+
+/// What lies in a large page beside the block that it counts for, by that block. Each item is a block and the one
+/// that it counts for.
+fn parts_of_others(
+    blocks: impl Iterator<Item = (PageBlock, PageBlock)>,
+    size: PlacementPageSize,
+) -> BTreeMap<PageBlock, BTreeSet<PageBlock>> {
+    let mut parts: BTreeMap<PageBlock, BTreeSet<PageBlock>> = BTreeMap::new();
+    if size.small_pages() > 1 {
+        for (own, first) in blocks.filter(|(own, first)| own != first) {
+            parts.entry(first).or_default().insert(own);
+        }
+    }
+    parts
 }
 
 fn slice_use(row: &PageUse) -> PageSliceUse {
