@@ -30,6 +30,8 @@ static struct {
 static uint64_t waited; /* what was ever waited for */
 static int info_slot;   /* where the call in progress wants to know more of the signal */
 
+static long process; /* whose signals are kept */
+
 static uint64_t bit(int signal) { return 1ull << (signal - 1); }
 
 /* Not syscall(): in a handler the C library's errno may be the program's. */
@@ -42,6 +44,9 @@ static long call4(long number, long a, long b, long c, long d) {
                    : "rcx", "r11", "memory");
   return result;
 }
+
+/* A vfork'ed child shares this memory, but has signals of its own. */
+static bool is_own(void) { return call4(SYS_getpid, 0, 0, 0, 0) == process; }
 
 static bool change(int signal, uint32_t from, uint32_t to) {
   return __atomic_compare_exchange_n(&kept[signal].state, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -64,7 +69,7 @@ static bool take(int signal, int tid, siginfo_t *info) {
 }
 
 static void send(int signal, int tid, const siginfo_t *info) {
-  call4(SYS_rt_tgsigqueueinfo, call4(SYS_getpid, 0, 0, 0, 0), tid, signal, (long)info);
+  call4(SYS_rt_tgsigqueueinfo, process, tid, signal, (long)info);
 }
 
 static bool is_wake(const siginfo_t *info) { return info->si_code == SI_QUEUE && info->si_value.sival_ptr == kept; }
@@ -85,7 +90,7 @@ static void wake(int signal) {
 /* Called by the handler in front of DynamoRIO's in a thread that blocks these signals. Whether the
  * signal is kept here. */
 bool signal_waits_keep(int signal, const siginfo_t *info, uint64_t blocked) {
-  if (!(__atomic_load_n(&waited, __ATOMIC_SEQ_CST) & blocked & bit(signal))) return false;
+  if (!(__atomic_load_n(&waited, __ATOMIC_SEQ_CST) & blocked & bit(signal)) || !is_own()) return false;
   if (is_wake(info)) return true; /* too late: it waits no more */
   keep(signal, info, info->si_code == SI_TKILL ? (int)call4(SYS_gettid, 0, 0, 0, 0) : 0);
   wake(signal);
@@ -129,7 +134,7 @@ static bool wait_for(void *dc, struct hi_local *t) {
   siginfo_t info;
   int tid = (int)dr_get_thread_id(dc);
   drmgr_set_tls_field(dc, info_slot, (void *)dr_syscall_get_param(dc, 1));
-  if (!t->index || !read_set(dc, 0, &set)) return true;
+  if (!t->index || !read_set(dc, 0, &set) || !is_own()) return true;
   __atomic_fetch_or(&waited, set, __ATOMIC_SEQ_CST);
   __atomic_store_n(&waiting[t->index].tid, tid, __ATOMIC_SEQ_CST);
   __atomic_store_n(&waiting[t->index].signals, set, __ATOMIC_SEQ_CST);
@@ -169,17 +174,20 @@ static void after_syscall(void *dc, int number) {
   if (number != SYS_rt_sigprocmask) return;
   const uint64_t open = __atomic_load_n(&waited, __ATOMIC_SEQ_CST) & ~host_blocked();
   const int tid = (int)dr_get_thread_id(dc);
-  for (int signal = 1; open && signal <= SIGNALS; signal++)
+  if (!open || !is_own()) return;
+  for (int signal = 1; signal <= SIGNALS; signal++)
     if (open & bit(signal) && take(signal, tid, &info)) send(signal, tid, &info);
 }
 
 /* In the child of a fork nothing is pending, and nobody waits. */
 void signal_waits_forget(void) {
+  process = call4(SYS_getpid, 0, 0, 0, 0);
   memset(kept, 0, sizeof kept);
   memset(waiting, 0, sizeof waiting);
 }
 
 void signal_waits_init(void) {
+  process = call4(SYS_getpid, 0, 0, 0, 0);
   info_slot = drmgr_register_tls_field();
   dr_register_filter_syscall_event(wanted);
   drmgr_register_pre_syscall_event(before_syscall);
