@@ -53,6 +53,8 @@ proptest! {
         if let Some(near) = near {
             cost = cost.with_node_matrix(vec![near; tree.nodes.len() * tree.nodes.len()]);
         }
+        // Each unit takes one.
+        prop_assume!(threads <= tree.units.len());
         let comm = CommGraph::new(threads, pairs);
         let problem = problem(&tree, &cost, &comm);
         let found = problem.objective(&ExactPolicy.place(&problem).unwrap());
