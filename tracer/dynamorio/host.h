@@ -197,7 +197,7 @@ void signals_exec_failed(void *dc);
 /* signal_waits.c: signals that the program waits for */
 void signal_waits_init(void);
 void signal_waits_forget(void);
-bool signal_waits_keep(int signal, const siginfo_t *info, uint64_t blocked);
+bool signal_waits_hold(int signal, const siginfo_t *info, uint64_t blocked);
 
 /* signal_delivery_lean.c: signals that arrive while core runs */
 void signal_delivery_init(void);

@@ -106,7 +106,7 @@ static bool can_wait(int signal) {
 int64_t signal_delivery_arrived(int signal, const siginfo_t *info, const ucontext_t *context) {
   if (!dr_get_current_drcontext() || !*own(SLOT_LOCAL)) return 0;
   const bool from_itself = signal == SELF_INTERRUPT && *own(SLOT_SELF_INTERRUPTS);
-  if (!from_itself && can_wait(signal) && signal_waits_keep(signal, info, *own(SLOT_BLOCKED))) return -1;
+  if (!from_itself && can_wait(signal) && signal_waits_hold(signal, info, *own(SLOT_BLOCKED))) return -1;
   if (signal != SELF_INTERRUPT || !*own(SLOT_SELF_INTERRUPTS)) {
     *own(SLOT_UNDELIVERED) = FIRST_MISSES;
     *own(SLOT_TRIES) = 0;

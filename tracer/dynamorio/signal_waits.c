@@ -12,13 +12,13 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-enum { EMPTY, BUSY, KEPT };
+enum { EMPTY, BUSY, PENDING };
 
 static struct {
   uint32_t state;
   int tid; /* of the thread that it is for, 0: any */
   siginfo_t info;
-} kept[SIGNALS + 1];
+} pending[SIGNALS + 1];
 
 /* What each thread waits for, by the thread's index. */
 static struct {
@@ -30,7 +30,7 @@ static struct {
 static uint64_t waited; /* what was ever waited for */
 static int info_slot;   /* where the call in progress wants to know more of the signal */
 
-static long process; /* whose signals are kept */
+static long process; /* whose signals these are */
 
 static uint64_t bit(int signal) { return 1ull << (signal - 1); }
 
@@ -49,22 +49,22 @@ static long call4(long number, long a, long b, long c, long d) {
 static bool is_own(void) { return call4(SYS_getpid, 0, 0, 0, 0) == process; }
 
 static bool change(int signal, uint32_t from, uint32_t to) {
-  return __atomic_compare_exchange_n(&kept[signal].state, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return __atomic_compare_exchange_n(&pending[signal].state, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-static void keep(int signal, const siginfo_t *info, int tid) {
+static void add_pending(int signal, const siginfo_t *info, int tid) {
   if (!change(signal, EMPTY, BUSY)) return;
-  kept[signal].tid = tid;
-  kept[signal].info = *info;
-  change(signal, BUSY, KEPT);
+  pending[signal].tid = tid;
+  pending[signal].info = *info;
+  change(signal, BUSY, PENDING);
 }
 
 /* Takes out what is kept for this thread. */
-static bool take(int signal, int tid, siginfo_t *info) {
-  if (!change(signal, KEPT, BUSY)) return false;
-  bool is_for_it = !kept[signal].tid || kept[signal].tid == tid;
-  if (is_for_it) *info = kept[signal].info;
-  change(signal, BUSY, is_for_it ? EMPTY : KEPT);
+static bool dequeue(int signal, int tid, siginfo_t *info) {
+  if (!change(signal, PENDING, BUSY)) return false;
+  bool is_for_it = !pending[signal].tid || pending[signal].tid == tid;
+  if (is_for_it) *info = pending[signal].info;
+  change(signal, BUSY, is_for_it ? EMPTY : PENDING);
   return is_for_it;
 }
 
@@ -72,7 +72,7 @@ static void send(int signal, int tid, const siginfo_t *info) {
   call4(SYS_rt_tgsigqueueinfo, process, tid, signal, (long)info);
 }
 
-static bool is_wake(const siginfo_t *info) { return info->si_code == SI_QUEUE && info->si_value.sival_ptr == kept; }
+static bool is_wake(const siginfo_t *info) { return info->si_code == SI_QUEUE && info->si_value.sival_ptr == pending; }
 
 /* Wakes a thread that waits for what is kept. It takes the signal itself, with who sent it, which the kernel
  * lets nobody else say. */
@@ -80,8 +80,8 @@ static void wake(int signal) {
   for (uint32_t i = 1; i < HI_MAX_THREADS; i++) {
     if (!(__atomic_load_n(&waiting[i].signals, __ATOMIC_SEQ_CST) & bit(signal))) continue;
     int tid = __atomic_load_n(&waiting[i].tid, __ATOMIC_SEQ_CST);
-    if (kept[signal].tid && kept[signal].tid != tid) continue;
-    siginfo_t info = {.si_signo = signal, .si_code = SI_QUEUE, .si_value.sival_ptr = kept};
+    if (pending[signal].tid && pending[signal].tid != tid) continue;
+    siginfo_t info = {.si_signo = signal, .si_code = SI_QUEUE, .si_value.sival_ptr = pending};
     __atomic_store_n(&waiting[i].woken, signal, __ATOMIC_SEQ_CST);
     return send(signal, tid, &info);
   }
@@ -89,10 +89,10 @@ static void wake(int signal) {
 
 /* Called by the handler in front of DynamoRIO's in a thread that blocks these signals. Whether the
  * signal is kept here. */
-bool signal_waits_keep(int signal, const siginfo_t *info, uint64_t blocked) {
+bool signal_waits_hold(int signal, const siginfo_t *info, uint64_t blocked) {
   if (!(__atomic_load_n(&waited, __ATOMIC_SEQ_CST) & blocked & bit(signal)) || !is_own()) return false;
   if (is_wake(info)) return true; /* too late: it waits no more */
-  keep(signal, info, info->si_code == SI_TKILL ? (int)call4(SYS_gettid, 0, 0, 0, 0) : 0);
+  add_pending(signal, info, info->si_code == SI_TKILL ? (int)call4(SYS_gettid, 0, 0, 0, 0) : 0);
   wake(signal);
   return true;
 }
@@ -139,7 +139,7 @@ static bool wait_for(void *dc, struct hi_local *t) {
   __atomic_store_n(&waiting[t->index].tid, tid, __ATOMIC_SEQ_CST);
   __atomic_store_n(&waiting[t->index].signals, set, __ATOMIC_SEQ_CST);
   for (int signal = 1; signal <= SIGNALS; signal++) {
-    if (!(set & bit(signal)) || !take(signal, tid, &info)) continue;
+    if (!(set & bit(signal)) || !dequeue(signal, tid, &info)) continue;
     __atomic_store_n(&waiting[t->index].signals, 0, __ATOMIC_SEQ_CST);
     give(dc, signal, &info);
     return false;
@@ -156,7 +156,7 @@ static void waited_for(void *dc, uint32_t index) {
   siginfo_t info;
   const int got = (int)dr_syscall_get_result(dc);
   const int woken = __atomic_exchange_n(&waiting[index].woken, 0, __ATOMIC_SEQ_CST);
-  const bool is_taken = got >= 1 && got <= SIGNALS && take(got, (int)dr_get_thread_id(dc), &info);
+  const bool is_taken = got >= 1 && got <= SIGNALS && dequeue(got, (int)dr_get_thread_id(dc), &info);
   if (got == woken && got && !is_taken) {
     /* By now the signal was taken, by this thread before the call or by another one. */
     dr_syscall_set_sysnum(dc, SYS_rt_sigtimedwait);
@@ -176,13 +176,13 @@ static void after_syscall(void *dc, int number) {
   const int tid = (int)dr_get_thread_id(dc);
   if (!open || !is_own()) return;
   for (int signal = 1; signal <= SIGNALS; signal++)
-    if (open & bit(signal) && take(signal, tid, &info)) send(signal, tid, &info);
+    if (open & bit(signal) && dequeue(signal, tid, &info)) send(signal, tid, &info);
 }
 
 /* In the child of a fork nothing is pending, and nobody waits. */
 void signal_waits_forget(void) {
   process = call4(SYS_getpid, 0, 0, 0, 0);
-  memset(kept, 0, sizeof kept);
+  memset(pending, 0, sizeof pending);
   memset(waiting, 0, sizeof waiting);
 }
 
