@@ -88,6 +88,15 @@ static void on_string(uint32_t element, uint32_t write, uint32_t site, uint32_t 
   raw[1 + length] = bytes;
 }
 
+/* Called before an instruction that saves or restores register state. */
+static void on_wide(uint64_t address, uint32_t low, uint32_t high, int opcode, uint32_t site, uint32_t length) {
+  struct hi_local *t = host_local(dr_get_current_drcontext());
+  if (!hi_recording(t)) return;
+  uint64_t *raw = (uint64_t *)*t->recorder->slots.head;
+  raw[1 + site] = address;
+  raw[1 + length] = register_state_bytes(opcode, address, (uint64_t)high << 32 | low);
+}
+
 static void insert_sites(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, const struct plan *p) {
   for (int i = 0; i < p->n; i++) {
     const struct plan_access *a = &p->accesses[i];
@@ -96,6 +105,9 @@ static void insert_sites(void *dc, instrlist_t *bb, instr_t *in, instr_t *where,
     if (a->string)
       dr_insert_clean_call(dc, bb, where, (void *)on_string, false, 4, OPND_CREATE_INT32((int)(element ? element : 1)),
                            OPND_CREATE_INT32(a->write), OPND_CREATE_INT32(a->site), OPND_CREATE_INT32(a->length));
+    else if (a->wide)
+      register_state_insert_call(dc, bb, in, where, a->operand, (void *)on_wide, (uint32_t)a->site,
+                                 (uint32_t)a->length);
     else insert_site(dc, bb, where, a);
   }
 }

@@ -306,6 +306,7 @@ DR_EXPORT __attribute__((no_stack_protector)) void dr_client_main(client_id_t id
   start_extensions(sampling || recording());
   local_slot = drmgr_register_tls_field();
   probe_init();
+  register_state_init();
   stub_init();
   signal_delivery_init();
   signal_waits_init();

@@ -128,7 +128,7 @@ bool sample_detach(void);
 struct plan_access {
   instr_t *instr;
   opnd_t operand;
-  bool write, string;
+  bool write, string, wide;
   enum host_key key;
   uint32_t bytes;  /* 0: the value of site `length` */
   uint32_t number; /* of its instruction, from 1 */
@@ -169,6 +169,12 @@ void waits_init(void);
 
 /* dispatch.c: the choice between the copies of a recorded block */
 void dispatch_init(void);
+
+/* register_state.c: the memory of instructions that save or restore register state */
+void register_state_init(void);
+uint64_t register_state_bytes(int opcode, uint64_t area, uint64_t requested);
+void register_state_insert_call(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, opnd_t o, void *callee,
+                                uint32_t a, uint32_t b);
 
 /* strings.c: instructions that access a range */
 void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site);

@@ -2,8 +2,8 @@
  *
  * The addresses of accesses whose registers have the same values differ by constants, so one
  * recorded value, a site, gives the addresses of all of them; absolute addresses need no site.
- * String instructions and accesses in a loop inside the block have a second site for their
- * length, which is 0 if they were not executed. What is the same in all executions is in the
+ * String instructions, those that save register state, and accesses in a loop inside the block have
+ * a second site for their length, which is 0 if they were not executed. What is the same in all executions is in the
  * block's description, which crates/profile/src/bursts/block.rs reads. */
 #include "host.h"
 
@@ -52,19 +52,17 @@ static void add_normal(void *dc, struct plan *p, const struct host_access *h, ui
 
 static void add_operand(void *dc, struct plan *p, instr_t *in, opnd_t o, bool write, uint32_t number) {
   if (!opnd_is_memory_reference(o)) return;
-  uint32_t bytes = block_is_string(in) ? 0 : drutil_opnd_mem_size_in_bytes(o, in);
-  if (!bytes && !block_is_string(in)) return; /* unknown size: the probes do not count it either */
   struct plan_access *a = add(dc, p,
                               (struct plan_access){.instr = in,
                                                    .operand = o,
                                                    .write = write,
                                                    .string = block_is_string(in),
+                                                   .wide = block_is_wide(in),
                                                    .key = KEY_ALONE,
-                                                   .bytes = bytes,
                                                    .number = number});
   if (!a) return;
   give_site(p, a, true);
-  if (!bytes) p->lengths++;
+  p->lengths++;
 }
 
 /* Numbers the sites that are lengths after those that are addresses. */

@@ -39,7 +39,8 @@ static void on_string(uint32_t opcode, uint32_t element, uint32_t site) {
   if (r.writes_rdi) count(t, mc.xdi - back, bytes, true, site);
 }
 
-static void on_wide(uint64_t address, uint32_t bytes, uint32_t write, uint32_t site) {
+static void on_wide(uint64_t address, uint32_t low, uint32_t high, int opcode, uint32_t write, uint32_t site) {
+  uint64_t bytes = register_state_bytes(opcode, address, (uint64_t)high << 32 | low);
   count(host_local(dr_get_current_drcontext()), address, bytes, write, site);
 }
 
@@ -48,20 +49,6 @@ static uint32_t element_of(instr_t *in) {
                                                                                   : instr_get_src(in, 0);
   uint32_t bytes = opnd_size_in_bytes(opnd_get_size(o));
   return bytes ? bytes : 1;
-}
-
-static void insert_wide(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, opnd_t o, bool write, uint32_t site) {
-  reg_id_t r1, r2;
-  if (drreg_reserve_register(dc, bb, where, NULL, &r1) != DRREG_SUCCESS ||
-      drreg_reserve_register(dc, bb, where, NULL, &r2) != DRREG_SUCCESS)
-    dr_abort();
-  uint32_t bytes = drutil_opnd_mem_size_in_bytes(o, in);
-  stub_insert_stack_pointer(dc, bb, where);
-  if (probe_address(dc, bb, where, o, 0, r1, r2))
-    dr_insert_clean_call(dc, bb, where, (void *)on_wide, false, 4, opnd_create_reg(r1), OPND_CREATE_INT32((int)bytes),
-                         OPND_CREATE_INT32(write), OPND_CREATE_INT32((int)site));
-  drreg_unreserve_register(dc, bb, where, r1);
-  drreg_unreserve_register(dc, bb, where, r2);
 }
 
 void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site) {
@@ -73,8 +60,8 @@ void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint
   }
   for (int i = 0; i < instr_num_srcs(in); i++)
     if (opnd_is_memory_reference(instr_get_src(in, i)))
-      insert_wide(dc, bb, in, where, instr_get_src(in, i), false, site);
+      register_state_insert_call(dc, bb, in, where, instr_get_src(in, i), (void *)on_wide, false, site);
   for (int i = 0; i < instr_num_dsts(in); i++)
     if (opnd_is_memory_reference(instr_get_dst(in, i)))
-      insert_wide(dc, bb, in, where, instr_get_dst(in, i), true, site);
+      register_state_insert_call(dc, bb, in, where, instr_get_dst(in, i), (void *)on_wide, true, site);
 }

@@ -86,6 +86,7 @@ fn a_whole_run_is_what_was_counted() {
         "fork_at_work 2 1 1",
         "cpp_structs 128 3",
         "commands 2 512 50",
+        "registers 100",
     ] {
         let (profile, bursts) = run(line).with("--full").recorded();
         check_whole(line, &profile, &bursts);

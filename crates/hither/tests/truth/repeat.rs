@@ -39,6 +39,23 @@ fn instructions() {
     check_pages(&p, "tally", own, n);
 }
 
+/// What is saved of the registers' state is what the program chooses, not all that the processor has.
+#[test]
+fn register_state() {
+    let rounds = 1000;
+    let p = run(&format!("registers {rounds}")).profile();
+    let (avx, compacts) = (
+        is_x86_feature_detected!("avx"),
+        is_x86_feature_detected!("xsavec"),
+    );
+    let lines = [8, 9, if avx && compacts { 13 } else { 9 }];
+    let expected = |page: u64| match lines.get(page as usize) {
+        Some(lines) => vec![(0, (lines * rounds, lines * rounds))],
+        None => vec![(0, (0, 1))],
+    };
+    check_pages(&p, "saved", expected, 4);
+}
+
 /// A command that a script runs again and again takes room for its code once.
 #[test]
 fn commands_that_run_the_same_code_share_its_places() {
