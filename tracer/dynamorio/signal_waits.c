@@ -7,12 +7,16 @@
  * the next that waits for it or unblocks it.
  *
  * While a signal is kept another one of its kind is lost, as in the kernel, but there not of real-time
- * signals. One that arrives before the program has ever waited for it goes DynamoRIO's way. */
+ * signals. One that arrives before the program has ever waited for it goes DynamoRIO's way.
+ *
+ * A program that waits for all signals would take the one by which DynamoRIO suspends a thread, and DynamoRIO would
+ * wait for ever that the thread stops: that one is left out of what the kernel is asked for. */
 #include "host.h"
 #include <signal.h>
 #include <sys/syscall.h>
 
 enum { EMPTY, BUSY, PENDING };
+enum { SUSPENDS = SIGILL }; /* DynamoRIO's signal that stops a thread */
 
 static struct {
   uint32_t state;
@@ -22,7 +26,8 @@ static struct {
 
 /* What each thread waits for, by the thread's index. */
 static struct {
-  uint64_t signals; /* a bit per signal, signal 1 the lowest */
+  uint64_t signals;   /* a bit per signal, signal 1 the lowest; read by the kernel, in the place of: */
+  reg_t programs_own; /* where the program has them */
   int tid;
   int woken; /* the signal by which it was woken last */
 } waiting[HI_MAX_THREADS];
@@ -135,6 +140,7 @@ static bool wait_for(void *dc, struct hi_local *t) {
   int tid = (int)dr_get_thread_id(dc);
   drmgr_set_tls_field(dc, info_slot, (void *)dr_syscall_get_param(dc, 1));
   if (!t->index || !read_set(dc, 0, &set) || !is_own()) return true;
+  set &= ~bit(SUSPENDS);
   __atomic_fetch_or(&waited, set, __ATOMIC_SEQ_CST);
   __atomic_store_n(&waiting[t->index].tid, tid, __ATOMIC_SEQ_CST);
   __atomic_store_n(&waiting[t->index].signals, set, __ATOMIC_SEQ_CST);
@@ -144,6 +150,8 @@ static bool wait_for(void *dc, struct hi_local *t) {
     give(dc, signal, &info);
     return false;
   }
+  waiting[t->index].programs_own = dr_syscall_get_param(dc, 0);
+  dr_syscall_set_param(dc, 0, (reg_t)&waiting[t->index].signals);
   return true;
 }
 
@@ -164,6 +172,8 @@ static void waited_for(void *dc, uint32_t index) {
     return;
   }
   __atomic_store_n(&waiting[index].signals, 0, __ATOMIC_SEQ_CST);
+  if (waiting[index].programs_own) dr_syscall_set_param(dc, 0, waiting[index].programs_own);
+  waiting[index].programs_own = 0;
   if (is_taken) give(dc, got, &info);
 }
 

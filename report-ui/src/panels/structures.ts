@@ -47,7 +47,7 @@ export function structures(subject: Subject): StructuresPanel {
         "A structure with many accesses that is only read can be copied to every node, and one that first touch puts in the wrong place shows a low figure in the last column."),
       list,
       folded.length
-        ? later("folded", `${many(folded.length, "structure")} with less than 0.01 % of the accesses each`,
+        ? later("folded", `${many(folded.length, "structure")} with less than 0.01 % of the accesses and fetches each`,
             () => [overview(subject, folded, "Little used data structures")])
         : null,
       rest.structures > 0
@@ -114,9 +114,9 @@ function details(structure: Structure, subject: Subject): HTMLElement[] {
   const title = h("h3", { class: "structure-title" }, h("code", {}, structure.name));
   const about = h("p", { class: "facts" }, facts.filter(Boolean).map((f) => h("span", {}, f)),
     site ? h("span", { title: site.file }, `${place(site.file, site.line)}${site.function ? ` in ${site.function}` : ""}`) : null);
-  // A name like zstd+0x27667 is all that a program without debug information leaves.
+  // A name like fft_plan+0x1b (libfft.so) is all that a program without debug information leaves.
   const bare = !site && (structure.kind === "heap" || structure.kind === "mmap")
-    ? h("p", { class: "soft" }, "The program's debug information does not name it: this is the place in the binary that allocates it, for addr2line.")
+    ? h("p", { class: "soft" }, "No debug information names it: this is the call that allocates it, so many bytes into the function. Where debug symbols are installed, it has a line.")
     : null;
   const drawn = h("div", { class: "page-map" });
   const body = map

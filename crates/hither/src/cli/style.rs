@@ -4,11 +4,15 @@ pub use hither_model::units::{bytes, count, percent, three_digits};
 use comfy_table::{presets, ContentArrangement, Table};
 use hither_profile::FigureUnit;
 pub use hither_profile::{shell_line, strip_control_characters};
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use textwrap::core::display_width;
 use textwrap::WordSplitter;
 
 /// Width where there is no terminal to ask.
 const DEFAULT_WIDTH: usize = 80;
+/// Blanks around a cell.
+const PADDING: usize = 2;
 
 /// What the reader's terminal can show.
 #[derive(Clone, Copy, Debug)]
@@ -79,8 +83,15 @@ impl TerminalStyle {
         }
     }
 
-    /// A table without lines that fits the width; numbers to the right in `right` columns.
-    pub fn table(self, header: &[&str], rows: Vec<Vec<String>>, right: &[usize]) -> String {
+    /// A table without lines that fits the width; numbers to the right in `right` columns. A name, in the
+    /// first column, that has no room beside its figures stands on a line of its own above them.
+    pub fn table(self, header: &[&str], mut rows: Vec<Vec<String>>, right: &[usize]) -> String {
+        let long = self.long_names(header, &rows, right);
+        let mut above = vec![None; usize::from(!header.is_empty())];
+        for row in &mut rows {
+            let name = row.first_mut().filter(|name| long.contains(name.as_str()));
+            above.push(name.map(std::mem::take));
+        }
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.force_no_tty();
@@ -98,8 +109,36 @@ impl TerminalStyle {
             }
         }
         let text = table.to_string();
-        let lines = text.lines().map(|l| format!(" {}\n", l.trim_end()));
+        let mut above = above.into_iter();
+        let lines = text.lines().map(|figures| {
+            let name = above.next().flatten();
+            let name = name.map_or(String::new(), |name| self.wrap("  ", &name, 4));
+            format!("{name} {}\n", figures.trim_end())
+        });
         lines.collect()
+    }
+
+    /// The names that have no room, where everything beside them fits: each row is one line then.
+    fn long_names(
+        self,
+        header: &[&str],
+        rows: &[Vec<String>],
+        right: &[usize],
+    ) -> BTreeSet<String> {
+        let width_of = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            let cells = cells.map(String::as_str).chain(header.get(column).copied());
+            cells.map(display_width).max().unwrap_or(0)
+        };
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let beside: usize = (1..columns).map(|c| width_of(c) + PADDING).sum();
+        let room = self.width.saturating_sub(1 + beside + PADDING);
+        if right.contains(&0) || room < header.first().map_or(1, |h| h.len().max(1)) {
+            return BTreeSet::new();
+        }
+        let names = rows.iter().filter_map(|row| row.first());
+        let long = names.filter(|name| display_width(name) > room);
+        long.cloned().collect()
     }
 }
 
@@ -133,5 +172,22 @@ mod tests {
         check("one two three", "- one two\n  three\n");
         check("", "- \n");
         check("far-too-long-a-word it", "- far-too-long-a-word\n  it\n");
+    }
+
+    #[test]
+    fn names_without_room_stand_above_their_figures() {
+        let style = TerminalStyle {
+            width: 24,
+            height: 1,
+            colour: false,
+            unicode: false,
+        };
+        let row = |name: &str, n: &str| vec![name.to_owned(), n.to_owned(), n.to_owned()];
+        let rows = vec![row("grid", "12"), row("boundary_cells+0x4b0", "7")];
+        let want = "  name  reads  writes\n  grid     12      12\n  boundary_cells+0x4b0\n            7       7\n";
+        assert_eq!(
+            style.table(&["name", "reads", "writes"], rows, &[1, 2]),
+            want
+        );
     }
 }

@@ -5,9 +5,9 @@ use serde::Serialize;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct StructuresPanel {
-    /// Most accesses first.
+    /// By the larger of their shares of accesses and of fetches.
     pub rows: Vec<StructureRow>,
-    /// Rows from here on have less than 0.01 % of the accesses.
+    /// Rows from here on have less than 0.01 % of either.
     pub folded_from: usize,
     /// Those not listed: how many, their bytes and accesses.
     pub rest: UnlistedStructures,

@@ -5,7 +5,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +30,24 @@ static void until_waited_for(int signals) {
 static void count_signal(int signal) {
   (void)signal;
   atomic_fetch_add(&handled, 1);
+}
+
+/* As POV-Ray does until the process ends: also for the signal by which a tracer may stop threads. */
+static void *wait_for_all(void *set) {
+  for (;;) sigwaitinfo(set, NULL);
+  return NULL;
+}
+
+/* Whether a call that times out leaves its arguments where they were. */
+static int keeps_arguments(const sigset_t *set, const struct timespec *moment) {
+  const sigset_t *first = set;
+  register long size __asm__("r10") = sizeof(uint64_t);
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result), "+D"(first)
+                   : "0"(SYS_rt_sigtimedwait), "S"(NULL), "d"(moment), "r"(size)
+                   : "rcx", "r11", "memory");
+  return result == -EAGAIN && first == set;
 }
 
 int main(void) {
@@ -64,5 +85,11 @@ int main(void) {
   usleep(10000);
   struct timespec moment = {.tv_nsec = 10000000};
   for (int i = 0; i < 2; i++) printf("%d\n", sigtimedwait(&set, NULL, &moment));
+  printf("arguments kept: %d\n", keeps_arguments(&set, &moment));
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, NULL);
+  pthread_create(&thread, NULL, wait_for_all, &all);
+  usleep(100000);
   return 0;
 }

@@ -267,6 +267,11 @@ fn many_threads() {
             page => vec![(page as usize, (w, w))],
         };
         check_pages(&p, "page_of", users, n as u64 + 1);
+        let again = p
+            .objects
+            .iter()
+            .any(|o| o.name.ends_with(", then of others"));
+        assert_eq!(again, how == "in-sequence");
         check_matrix(&p.matrix(), |i, _| match i {
             0 => (0, creator),
             _ => (0, CREATION),

@@ -10,7 +10,7 @@
 //! ```
 use super::page_access::PageAccessTable;
 use super::page_id::PageSize;
-use hither_profile::{Profile, TrafficUnit};
+use hither_profile::{Object, Profile, TrafficUnit};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -57,6 +57,16 @@ pub fn all_fetches(profile: &Profile) -> Option<u64> {
         rows.fold(0, u64::saturating_add)
     };
     profile.meta.has_fetches().then(sum)
+}
+
+/// The larger of an object's shares, of these accesses and, where they are enough, of these fetches: a stack
+/// may have most of the accesses and no traffic, an array that is swept most of the traffic and few accesses.
+#[must_use]
+pub fn larger_share(object: &Object, accesses: u64, fetches: Option<u64>) -> f64 {
+    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    let of_accesses = share(object.reads.saturating_add(object.writes), accesses);
+    let enough = fetches.filter(|&all| all >= LEAST_FETCHES);
+    of_accesses.max(enough.map_or(0.0, |all| share(object.fetches, all)))
 }
 
 /// The traffic to each page by thread, in the positions of the table of accesses.

@@ -2,7 +2,7 @@
 //! are (TABARNAC 3: accesses by structure and thread, and first touch).
 use super::allocation_paths::calls;
 use super::exclusivity::exclusivity_of;
-use super::memory_traffic::all_fetches;
+use super::memory_traffic::{all_fetches, larger_share};
 use super::page_access::PageAccessTable;
 use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
@@ -140,7 +140,7 @@ pub struct PageContext<'a> {
     pub node_of: &'a [NodeIx],
 }
 
-/// All structures with accesses, most first.
+/// All structures with accesses, by the larger of their shares of accesses and of fetches.
 #[must_use]
 pub fn structure_metrics(
     profile: &Profile,
@@ -149,23 +149,19 @@ pub fn structure_metrics(
 ) -> Vec<StructureMetrics> {
     let accesses: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
     let total = (accesses, all_fetches(profile));
-    let mut out: Vec<StructureMetrics> = (0..profile.objects.len())
+    let mut out: Vec<(f64, StructureMetrics)> = (0..profile.objects.len())
         .filter(|&o| profile.objects[o].reads + profile.objects[o].writes > 0)
         .map(|o| {
-            metrics_of_structure(
-                profile,
-                pages,
-                o,
-                held.get(&o).map_or(&[], Vec::as_slice),
-                total,
-            )
+            let held = held.get(&o).map_or(&[][..], Vec::as_slice);
+            let larger = larger_share(&profile.objects[o], accesses, total.1);
+            (larger, metrics_of_structure(profile, pages, o, held, total))
         })
         .collect();
-    out.sort_by(|a, b| {
-        let key = |s: &StructureMetrics| std::cmp::Reverse(s.accesses());
-        (key(a), &a.name, &a.file, a.line).cmp(&(key(b), &b.name, &b.file, b.line))
+    out.sort_by(|(of_a, a), (of_b, b)| {
+        let names = (&a.name, &a.file, a.line).cmp(&(&b.name, &b.file, b.line));
+        of_b.total_cmp(of_a).then(names)
     });
-    out
+    out.into_iter().map(|(_, metrics)| metrics).collect()
 }
 
 /// Positions in the page table of each object's pages, each once.

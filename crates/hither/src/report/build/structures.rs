@@ -7,6 +7,7 @@ use crate::report::page::{
     UnlistedStructures,
 };
 use crate::report::sparse_table::SparseTable;
+use hither_model::metrics::memory_traffic::{all_fetches, larger_share};
 use hither_model::units::heap_blocks;
 use hither_profile::{
     Object, ObjectIx, ObjectRange, PageFirstTouch, PageNo, PageRows, Profile, RegionIx, PAGE_SIZE,
@@ -14,7 +15,7 @@ use hither_profile::{
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// Structures below this share of the accesses are folded (TABARNAC 3.2).
+/// Structures below this share of the accesses, and of the fetches, are folded (TABARNAC 3.2).
 pub const FOLD_BELOW_SHARE: f64 = 0.0001;
 /// Most structures that are listed at all, and that have their pages drawn.
 const MOST_ROWS: usize = 1000;
@@ -42,10 +43,12 @@ pub fn structures_panel(profile: &Profile) -> StructuresPanel {
     let mut objects: Vec<ObjectIx> = (0..profile.objects.len() as u32).map(ObjectIx).collect();
     let all = |o: ObjectIx| object_accesses(&profile.objects[o.at()]);
     objects.retain(|&o| all(o) > 0);
-    objects.sort_by_key(|&o| Reverse(all(o)));
+    let fetches = all_fetches(profile);
+    let larger = |o: ObjectIx| larger_share(&profile.objects[o.at()], accesses, fetches);
+    objects.sort_by(|&a, &b| larger(b).total_cmp(&larger(a)));
     let rest = objects.split_off(objects.len().min(MOST_ROWS));
     let share = |o: ObjectIx| all(o) as f64 / accesses.max(1) as f64;
-    let folded_from = objects.partition_point(|&o| share(o) >= FOLD_BELOW_SHARE);
+    let folded_from = objects.partition_point(|&o| larger(o) >= FOLD_BELOW_SHARE);
     let drawn = &objects[..folded_from.min(MOST_MAPS)];
     let mut maps = page_maps(profile, drawn);
     let mut lines = hottest_lines(profile);

@@ -222,7 +222,7 @@ impl ObjectBuilder<'_> {
         }
         let name = match object.kind {
             wire::OBJECT_CONSTANTS => constants_of(&region.file),
-            _ => format!("data of {}", region.file),
+            _ => format!("data of {}", last_part(&region.file)),
         };
         Some(Meaning::One(self.unnamed_object(
             ObjectKind::Static,
@@ -401,7 +401,12 @@ fn add(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
 }
 
 fn constants_of(file: &str) -> String {
-    format!("{}{file}", Object::CONSTANTS_OF)
+    format!("{}{}", Object::CONSTANTS_OF, last_part(file))
+}
+
+/// Of the name of a file.
+fn last_part(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
 }
 
 /// The variables of a file that lie in a range, with their numbers, by address.

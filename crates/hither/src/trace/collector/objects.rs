@@ -4,7 +4,7 @@ use super::address_space::PageName;
 use super::allocation_paths::{smaller, AllocationPaths};
 use super::deadline::Deadline;
 use super::heap::{keep_largest_ranges, HeapTracker};
-use super::regions::{RegionMap, PAGE_BITS};
+use super::regions::{KnownRegion, RegionMap, PAGE_BITS};
 use super::samples::SampleTally;
 use super::shared_lines::LineRows;
 use super::target_objects::{AccessesById, ObjectIds};
@@ -285,7 +285,7 @@ impl ObjectBuilder<'_> {
             }
             let (kind, name) = match region.kind {
                 RegionKind::Mmap if mapping => (ObjectKind::Mmap, mapping_name(region)),
-                RegionKind::Stack => (ObjectKind::Stack, stack_name(region)),
+                RegionKind::Stack => (ObjectKind::Stack, stack_name(known)),
                 RegionKind::Shared if region.file.is_empty() => {
                     anonymous += 1;
                     (ObjectKind::Shared, format!("shared memory #{anonymous}"))
@@ -426,8 +426,10 @@ fn mapping_name(region: &Region) -> String {
     )
 }
 
-fn stack_name(region: &Region) -> String {
+fn stack_name(known: &KnownRegion) -> String {
+    let region = &known.region;
     match region.thread {
+        Some(thread) if known.used_again => format!("stack of thread {thread}, then of others"),
         Some(thread) => format!("stack of thread {thread}"),
         None => format!("stack of process {}", region.process),
     }

@@ -20,6 +20,8 @@ impl RegionMap {
         if free && known.anonymous {
             stack.kind = RegionKind::Stack;
             stack.thread = thread_ix(thread);
+        } else if stack.kind == RegionKind::Stack {
+            known.used_again = true;
         }
     }
 

@@ -23,6 +23,8 @@ pub struct KnownRegion {
     pub anonymous: bool,
     /// Heap blocks were handed out from it.
     pub has_blocks: bool,
+    /// A stack that threads which started later had as well: the C library keeps those of ended threads.
+    pub used_again: bool,
     /// Pages of it that its process has mapped.
     mapped: u64,
 }
@@ -83,6 +85,7 @@ impl RegionMap {
             process,
             anonymous,
             has_blocks: false,
+            used_again: false,
             mapped: 0,
         });
         (self.all.len() - 1) as u32

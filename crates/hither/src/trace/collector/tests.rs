@@ -271,7 +271,7 @@ fn structures_have_their_own_counts() {
     assert_eq!(counts("left"), Some((300, 30, false)));
     assert_eq!(counts("right"), Some((90, 9, false)));
     assert_eq!(counts("left, right"), Some((3, 0, false)));
-    assert_eq!(counts("data of /bin/app"), Some((7, 1, false)));
+    assert_eq!(counts("data of app"), Some((7, 1, false)));
     assert_eq!(counts("unused"), None);
     assert_eq!(counts("buffer"), Some((45, 6, false)));
     let buffer = object("buffer").map(|o| (o.size, o.count));

@@ -7,7 +7,7 @@
 use super::dwarf::DebugInfo;
 use super::line_table::{catch_panic, InlineFrame};
 use super::lvalue::{parse_lvalue, AllocationReceiver, Lvalue};
-use super::{frame_filter, scope, ProgramSymbols};
+use super::{frame_filter, scope, FunctionSymbol, ProgramSymbols};
 use crate::trace::symbolizer::AllocationName;
 use hither_profile::Object;
 use std::path::{Path, PathBuf};
@@ -186,10 +186,12 @@ impl ProgramSymbols {
 
     /// No frame of the program's own has a line: the best address there is.
     fn name_by_offset(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
-        let mut best: Option<(u32, &PathBuf, u64, Option<String>)> = None;
+        let mut best: Option<(u32, &PathBuf, u64, Option<FunctionSymbol>)> = None;
         for (file, pc) in frames.iter().take(MAX_FRAMES) {
             let symbol = self.module(file).and_then(|m| m.function_symbol(*pc));
-            let wraps = symbol.as_deref().is_some_and(frame_filter::is_wrapper);
+            let wraps = symbol
+                .as_ref()
+                .is_some_and(|s| frame_filter::is_wrapper(&s.name));
             let rank = match (frame_filter::is_runtime(file), wraps) {
                 (false, false) => 0,
                 (false, true) => 1,
@@ -217,8 +219,8 @@ impl ProgramSymbols {
             return name_after_line(&ProgramFrame { file, pc, frame });
         }
         AllocationName {
-            name: frame_filter::offset_label(file, pc, symbol.as_deref()),
-            function: symbol.unwrap_or_default(),
+            name: frame_filter::offset_label(file, pc, symbol.as_ref()),
+            function: symbol.unwrap_or_default().name,
             ..AllocationName::default()
         }
     }

@@ -2,6 +2,7 @@
 //! called there.
 use super::demangle::unqualified;
 use super::line_table::InlineFrame;
+use super::FunctionSymbol;
 use std::path::Path;
 
 /// Libraries whose frames only pass a request on.
@@ -121,12 +122,12 @@ pub fn line_label(frame: &InlineFrame) -> String {
     }
 }
 
-/// `libfoo.so+0x1234 (nearest_symbol)`.
-pub fn offset_label(file: &Path, vaddr: u64, symbol: Option<&str>) -> String {
+/// `function+0x12 (libfoo.so)` where a symbol is known, else `libfoo.so+0x1234`.
+pub fn offset_label(file: &Path, vaddr: u64, symbol: Option<&FunctionSymbol>) -> String {
     let module = file.file_name().map(|n| n.to_string_lossy());
     let module = module.unwrap_or_else(|| file.to_string_lossy());
     match symbol {
-        Some(symbol) => format!("{module}+{vaddr:#x} ({symbol})"),
+        Some(FunctionSymbol { name, start }) => format!("{name}+{:#x} ({module})", vaddr - start),
         None => format!("{module}+{vaddr:#x}"),
     }
 }

@@ -83,9 +83,20 @@ impl ModuleSymbols {
         catch_panic(|| self.lines.frames(debug, pc)).unwrap_or_default()
     }
 
-    fn function_symbol(&self, pc: u64) -> Option<String> {
-        self.elf.function_at(pc).map(|s| demangle::demangle(&s.raw))
+    fn function_symbol(&self, pc: u64) -> Option<FunctionSymbol> {
+        let symbol = self.elf.function_at(pc)?;
+        Some(FunctionSymbol {
+            name: demangle::demangle(&symbol.raw),
+            start: symbol.vaddr,
+        })
     }
+}
+
+/// The function that an address is in.
+#[derive(Default)]
+pub struct FunctionSymbol {
+    pub name: String,
+    pub start: u64,
 }
 
 /// Names from files, each file read once.
@@ -152,7 +163,7 @@ impl Symbolizer for ProgramSymbols {
         let module = self.module(file)?;
         let innermost = module.frames(vaddr).into_iter().next().unwrap_or_default();
         let function = match innermost.function.as_str() {
-            "" => module.function_symbol(vaddr).unwrap_or_default(),
+            "" => module.function_symbol(vaddr).unwrap_or_default().name,
             name => name.to_owned(),
         };
         let known = innermost.line > 0 || !function.is_empty();

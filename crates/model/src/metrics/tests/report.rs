@@ -201,6 +201,50 @@ fn an_empty_profile_has_a_report() {
 }
 
 #[test]
+fn structures_come_by_the_larger_of_their_shares() {
+    let object = |name: &str, reads, fetches| Object {
+        name: name.to_owned(),
+        reads,
+        fetches,
+        ..Object::default()
+    };
+    let order = |fetched| {
+        let used = PageUse {
+            reads: 1000,
+            fetches: fetched,
+            ..PageUse::default()
+        };
+        let mut profile = Profile {
+            threads: vec![Thread {
+                reads: 1000,
+                ..Thread::default()
+            }],
+            regions: vec![Region::default()],
+            objects: vec![
+                object("stack", 700, 0),
+                object("flag", 200, 0),
+                object("grid", 100, fetched),
+            ],
+            pages: vec![used].into(),
+            ..Profile::default()
+        };
+        profile.meta.options.cache = 1 << 20;
+        let setup = MetricsSetup {
+            nodes: 1,
+            nodes_from: String::new(),
+            cache_bytes: 0,
+            page_size: PageSize::K4,
+        };
+        let report = MetricsReport::from_profile(&profile, setup);
+        let names = report.structures.into_iter().map(|s| s.name);
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(order(64_000), ["grid", "stack", "flag"]);
+    // Of a single line that is followed nobody can say much.
+    assert_eq!(order(64), ["stack", "flag", "grid"]);
+}
+
+#[test]
 fn of_a_sample_no_rate_is_judged() {
     let judged = |events, amount_per_second, online| {
         let v = mapping_verdict(&VerdictInput {

@@ -1,7 +1,8 @@
 //! Allocation sites of compiled programs; call addresses as objdump shows them.
 use super::{line_of, Workshop};
 use crate::trace::symbolizer::{AllocationName, Symbolizer};
-use crate::trace::symbols::ProgramSymbols;
+use crate::trace::symbols::functions::function_addresses;
+use crate::trace::symbols::{ModuleSymbols, ProgramSymbols};
 use std::path::{Path, PathBuf};
 
 /// (address in the call, function it is in, function it calls)
@@ -413,6 +414,7 @@ fn without_debug_information_the_nearest_symbol() {
     let shop = Workshop::new();
     let program = shop.build("c.c", C, &["-O2"]);
     let all = calls(&shop, &program);
+    let module = ModuleSymbols::open(&program).expect("ELF");
     for stack in stacks(&all, "malloc", 2) {
         let found = ProgramSymbols::new().allocation_name(&frames(&program, &stack));
         let own = if ["fresh", "matrix", "row_of", "rows_of"].contains(&found.function.as_str()) {
@@ -420,7 +422,14 @@ fn without_debug_information_the_nearest_symbol() {
         } else {
             *stack.last().expect("a frame")
         };
-        assert_eq!(found.name, format!("c.out+{own:#x} ({})", found.function));
+        let start = *function_addresses(&module, &found.function)
+            .first()
+            .expect("a function");
+        let offset = own - start;
+        assert_eq!(
+            found.name,
+            format!("{}+{offset:#x} (c.out)", found.function)
+        );
         let functions = ["main", "fresh", "matrix", "row_of", "rows_of"];
         assert!(functions.contains(&found.function.as_str()));
     }
