@@ -1,7 +1,9 @@
-//! DynamoRIO, built from the source that the crate `dynamorio-sys` carries. The crate's
-//! own build script is not used: it builds far more than we link and ships no headers.
+//! DynamoRIO, built from the source that the crate `dynamorio-sys` carries, with the patches of
+//! `tracer/patches`. The crate's own build script is not used: it builds far more than we link and
+//! ships no headers.
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -73,11 +75,13 @@ impl DynamoRioBuild {
 
 pub fn build(ws: &Workspace) -> Result<DynamoRioBuild> {
     let (package, version) = ws.package("dynamorio-sys")?;
-    let source = package.join("dynamorio");
+    let published = package.join("dynamorio");
+    let source = ws.target.join("dynamorio-source");
     let folder = ws.target.join("dynamorio");
+    let patches = patches(ws)?;
     let recipe = format!(
-        "dynamorio-sys {version}\n{} -> {}\n{OPTIONS:?}\n{TARGETS:?}\n",
-        source.display(),
+        "dynamorio-sys {version}\n{} -> {}\n{OPTIONS:?}\n{TARGETS:?}\n{patches:?}\n",
+        published.display(),
         folder.display()
     );
     let configured = BuildStamp::new(folder.join("hither-configured"), recipe.clone());
@@ -96,6 +100,9 @@ pub fn build(ws: &Workspace) -> Result<DynamoRioBuild> {
                 .with_context(|| format!("cannot remove {}", folder.display()))?;
         }
         create_folder(&folder)?;
+        build_step("DynamoRIO: patched", || {
+            patch(&published, &source, &patches)
+        })?;
         build_step("DynamoRIO: configured", || {
             let mut cmake = Command::new("cmake");
             cmake.arg("-S").arg(&source).arg("-B").arg(&folder);
@@ -116,6 +123,33 @@ pub fn build(ws: &Workspace) -> Result<DynamoRioBuild> {
     })?;
     built.write()?;
     Ok(dynamorio)
+}
+
+/// The patches by name, with their texts.
+fn patches(ws: &Workspace) -> Result<BTreeMap<PathBuf, String>> {
+    let folder = ws.root.join("tracer/patches");
+    let read = |file: std::io::Result<fs::DirEntry>| {
+        let path = file?.path();
+        let text = fs::read_to_string(&path)?;
+        Ok((path, text))
+    };
+    let files = fs::read_dir(&folder).and_then(|all| all.map(read).collect());
+    files.with_context(|| format!("cannot read {}", folder.display()))
+}
+
+/// Makes `source` what was published, with the patches.
+fn patch(published: &Path, source: &Path, patches: &BTreeMap<PathBuf, String>) -> Result<()> {
+    if source.exists() {
+        fs::remove_dir_all(source)
+            .with_context(|| format!("cannot remove {}", source.display()))?;
+    }
+    run_quietly(Command::new("cp").arg("-r").arg(published).arg(source))?;
+    for file in patches.keys() {
+        let mut patch = Command::new("patch");
+        patch.args(["--strip=1", "--fuzz=0", "--input"]).arg(file);
+        run_quietly(patch.arg("--directory").arg(source))?;
+    }
+    Ok(())
 }
 
 /// DynamoRIO's own warnings are not ours to show.

@@ -161,10 +161,13 @@ fn no_compiled_code_is_kept_beside_the_tracer() {
         files.chain(inside).collect()
     }
     let tracer = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tracer");
-    let sources = [".c", ".h", ".ld"];
+    let sources = [".c", ".h", ".ld", ".patch"];
     let mut other = files_in(&tracer);
     other.retain(|name| !sources.iter().any(|end| name.ends_with(end)));
-    assert!(other.is_empty(), "neither C nor a linker script: {other:?}");
+    assert!(
+        other.is_empty(),
+        "neither C, nor a linker script, nor a patch: {other:?}"
+    );
 }
 
 /// The documents that send a reader through the tree name files, types and constants that

@@ -87,6 +87,12 @@ fn signals_that_a_thread_waits_for() {
     check(&[&built("sigwait")], 21, 23);
 }
 
+/// Guile, Mono and PyPy crashed.
+#[test]
+fn code_that_is_written_while_it_runs() {
+    check(&[&built("jit")], 1, 1);
+}
+
 #[test]
 fn thread_names() {
     let profile = check(&[&built("abuse"), "names"], 1, 3);
