@@ -101,7 +101,7 @@ pub fn doubt(
         return Some(few);
     }
     let units = profile.meta.machine.processing_units;
-    let crowded = units > 0 && matrix.threads() > units as usize;
+    let crowded = threads_take_turns(profile);
     if online || sampled || crowded {
         let correlation = repeatability(profile, events).filter(|r| *r < REPEAT_MIN);
         let units = crowded.then_some(units);
@@ -113,6 +113,14 @@ pub fn doubt(
     // Twice, as the largest cell, to which all are scaled, is a matter of chance too.
     let rest = pair_heterogeneity(matrix) - 2.0 * heterogeneity;
     (rest < h_min(matrix.threads())).then_some(Doubt::Chance { heterogeneity })
+}
+
+/// Whether more threads work than the traced machine has processing units.
+#[must_use]
+pub fn threads_take_turns(profile: &Profile) -> bool {
+    let units = profile.meta.machine.processing_units as usize;
+    let working = profile.working_threads();
+    units > 0 && working.iter().filter(|w| **w).count() > units
 }
 
 /// Slices for each traced one: at most what counts were multiplied by in the mean.

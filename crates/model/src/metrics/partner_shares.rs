@@ -6,6 +6,8 @@
 //!   overlap(a, b) = sum over t of C_b[t] * (sum over j of min(a_t[j], b_t[j])) / sum over t of C_b[t]
 //!                   over the threads that communicate in both; 0: all have other partners, 1: alike
 //! ```
+//! How much a thread communicates and with whom are told apart by iterative proportional fitting (Deming and Stephan,
+//! Annals of Mathematical Statistics 1940), which changes the sums of a table and keeps its odds ratios.
 use hither_profile::PairComm;
 
 /// With whom each thread communicates.
@@ -28,6 +30,25 @@ impl PartnerShares {
             shares: cells.into_iter().map(share).collect(),
             events,
         }
+    }
+
+    /// These partners, had each thread communicated as much as in `other`. Threads that do in one of them only
+    /// communicate with nobody.
+    #[must_use]
+    pub fn with_events_of(&self, other: &PartnerShares) -> PartnerShares {
+        let cell =
+            |((i, j), share): &((u32, u32), f64)| ((*i, *j), share * self.events[*i as usize]);
+        let mut cells: Vec<_> = self.shares.iter().map(cell).collect();
+        for step in 0..FITTING_STEPS {
+            let thread = |cell: (u32, u32)| [cell.0, cell.1][step % 2] as usize;
+            let mut sums = vec![0.0; other.events.len()];
+            cells.iter().for_each(|(cell, n)| sums[thread(*cell)] += n);
+            for (cell, n) in cells.iter_mut().filter(|(_, n)| *n > 0.0) {
+                *n *= other.events[thread(*cell)] / sums[thread(*cell)];
+            }
+        }
+        cells.retain(|(_, n)| *n > 0.0);
+        PartnerShares::of_cells(cells, other.events.len())
     }
 
     /// How alike the partners of `now` are to these, 0 to 1.
@@ -55,6 +76,9 @@ impl PartnerShares {
         }
     }
 }
+
+/// Rows and columns are fitted in turn, rows first and last.
+const FITTING_STEPS: usize = 21;
 
 /// Events of `(thread, partner)`, in both orders, sorted.
 #[must_use]

@@ -5,8 +5,13 @@
 //! ```text
 //!   overlap(one half, other half) >= 80 %  and  >= overlap(whole run, other half) + 5 %
 //! ```
-//! with the overlap of [`super::partner_shares`]. Neighbours that are not stable are one phase, so that where
-//! nothing is stable there is one phase.
+//! with the overlap of [`super::partner_shares`]. Where threads take turns ([`threads_take_turns`]) the scheduler
+//! decides which of them run when, and so how much each communicates in a phase: one that spins while the others wait
+//! for a processor is the partner of all for seconds. With whom those that run communicate is the program's. There the
+//! whole run is held against a half both as it is and as it would be if each thread communicated as much as it does in
+//! that half ([`PartnerShares::with_events_of`]). Neighbours that are alike in the same sense are one phase, and so are those
+//! that are not stable: where nothing is stable there is one phase.
+use super::evidence::threads_take_turns;
 use super::partner_shares::{directed_cells, PartnerShares};
 use super::phase_detection::communication_phases;
 use hither_profile::{PairComm, Profile};
@@ -44,12 +49,17 @@ pub fn stable_phases(profile: &Profile, window: usize, diff_min: f64) -> Vec<Run
         whole: partners(&rows, profile),
         rows,
         profile,
+        take_turns: threads_take_turns(profile),
     };
     let mut phases: Vec<RunPhase> = Vec::new();
     for slices in found {
         let stable = run.is_stable(&slices);
+        let goes_on = |last: &RunPhase| match (last.stable, stable) {
+            (true, true) => run.are_alike([&last.slices, &slices].map(|s| run.rows_of(s))),
+            (one, other) => one == other,
+        };
         match phases.last_mut() {
-            Some(last) if !last.stable && !stable => last.slices.end = slices.end,
+            Some(last) if goes_on(last) => last.slices.end = slices.end,
             _ => phases.push(RunPhase { slices, stable }),
         }
     }
@@ -65,21 +75,34 @@ struct PatternsOfRun<'a> {
     /// In order of time.
     rows: Vec<&'a PairComm>,
     profile: &'a Profile,
+    take_turns: bool,
 }
 
 impl PatternsOfRun<'_> {
-    fn is_stable(&self, slices: &Range<usize>) -> bool {
+    fn rows_of(&self, slices: &Range<usize>) -> Range<usize> {
         let at = |slice: usize| self.rows.partition_point(|c| c.slice.at() < slice);
-        let middle = at(slices.start + slices.len() / 2);
-        let halves = [at(slices.start)..middle, middle..at(slices.end)];
+        at(slices.start)..at(slices.end)
+    }
+
+    fn is_stable(&self, slices: &Range<usize>) -> bool {
+        let middle = slices.start + slices.len() / 2;
+        let halves = [slices.start..middle, middle..slices.end].map(|half| self.rows_of(&half));
         let sum = |rows: &[&PairComm]| rows.iter().map(|c| c.events).sum::<u64>() as f64;
         let events = sum(&self.rows[halves[0].start..halves[1].end]);
         if halves.iter().any(Range::is_empty) || events < LEAST_SHARE * sum(&self.rows) {
             return false;
         }
-        let [first, second] = halves.map(|half| partners(&self.rows[half], self.profile));
+        self.are_alike(halves)
+    }
+
+    /// Whether each part tells more about the other than the whole run does.
+    fn are_alike(&self, rows: [Range<usize>; 2]) -> bool {
+        let [first, second] = rows.map(|part| partners(&self.rows[part], self.profile));
         let tells = |one: &PartnerShares, other: &PartnerShares| {
-            one.overlap(other) >= ALIKE.max(self.whole.overlap(other) + MORE)
+            let alike = one.overlap(other);
+            let more_than = |whole: &PartnerShares| alike >= whole.overlap(other) + MORE;
+            let fitted = || self.whole.with_events_of(other);
+            alike >= ALIKE && more_than(&self.whole) && (!self.take_turns || more_than(&fitted()))
         };
         tells(&first, &second) && tells(&second, &first)
     }

@@ -1,3 +1,4 @@
+use crate::metrics::partner_shares::PartnerShares;
 use crate::metrics::phase_detection::{communication_phases, window_of_half_a_second};
 use crate::metrics::stable_phases::stable_phases;
 use hither_profile::{PairComm, Profile, Slice, SliceIx, Thread, ThreadIx};
@@ -183,6 +184,11 @@ fn phases_are_stable_where_their_halves_are_alike() {
     // The same pairs, more unevenly.
     let alike = run((0..120).map(|at| (step(at), one)));
     assert_eq!(found(&alike), [(0..120, false)]);
+    // A phase in which the same pairs first communicate more evenly.
+    let level = |at: usize| if at < 60 { 200.0 } else { step(at) };
+    let uneven = run((0..180).map(|at| (level(at), [one, other][at / 120])));
+    assert_eq!(communication_phases(&uneven.slices, 20, 0.2).len(), 3);
+    assert_eq!(found(&uneven), [(0..120, true), (120..180, true)]);
     // The usual pattern is that of the whole run, and what lies around the other one.
     let usual = |length| {
         let other_from_600 = 600..600 + length;
@@ -196,4 +202,82 @@ fn phases_are_stable_where_their_halves_are_alike() {
     // Less than a hundredth of the run.
     assert_eq!(communication_phases(&usual(29).slices, 20, 0.2).len(), 3);
     assert_eq!(found(&usual(29)), [(0..3000, false)]);
+}
+
+/// Eight threads that work, on so many processing units: events by slice and pair, in 1200 slices with a step of
+/// heterogeneity at 600 and at 660.
+fn crowd(units: u32, events: impl Fn(bool, u32, u32) -> u64) -> Vec<(Range<usize>, bool)> {
+    const THREADS: u32 = 8;
+    let works = Thread {
+        instructions: 1000,
+        ..Thread::default()
+    };
+    let mut profile = Profile {
+        threads: vec![works; THREADS as usize],
+        ..Profile::default()
+    };
+    profile.meta.machine.processing_units = units;
+    for at in 0..1200 {
+        let other = (600..660).contains(&at);
+        profile.slices.push(Slice {
+            heterogeneity: if other { 1000.0 } else { 500.0 },
+            traced: true,
+            ..Slice::default()
+        });
+        let pairs = (0..THREADS).flat_map(|i| (i + 1..THREADS).map(move |j| (i, j)));
+        profile.comm.extend(pairs.map(|(i, j)| PairComm {
+            slice: SliceIx(at),
+            i: ThreadIx(i),
+            j: ThreadIx(j),
+            events: events(other, i, j),
+            ..PairComm::default()
+        }));
+    }
+    let found = stable_phases(&profile, 20, 0.2);
+    found.into_iter().map(|p| (p.slices, p.stable)).collect()
+}
+
+/// NPB LU, 8 threads that spin on 2 processors: for 1.2 s one of them was the partner of all, since it ran while the
+/// others waited for a processor. Which one and when is another in the next trace.
+#[test]
+fn who_runs_while_threads_take_turns_makes_no_phase() {
+    let one_runs = |other, _, j| if other && j == 7 { 400 } else { 100 };
+    assert_eq!(crowd(2, one_runs), [(0..1200, false)]);
+    let phase = [(0..600, false), (600..660, true), (660..1200, false)];
+    // With a processor each, the program does it.
+    assert_eq!(crowd(8, one_runs), phase);
+    assert_eq!(crowd(0, one_runs), phase);
+    // Other partners are the program's, even if one runs more.
+    let other_partners = |other, i, j| match (other, i ^ j) {
+        (false, 1) | (true, 2) => 1000,
+        _ if other && j == 7 => 40,
+        _ => 10,
+    };
+    assert_eq!(crowd(2, other_partners), phase);
+}
+
+/// What each thread communicates is taken over, and with whom stays.
+#[test]
+fn partners_are_fitted_to_what_threads_communicate() {
+    let cells = |of: [f64; 3]| {
+        let pairs = [(0, 1), (0, 2), (1, 2)].into_iter().zip(of);
+        let both = pairs.flat_map(|((i, j), n)| [((i, j), n), ((j, i), n)]);
+        let mut cells: Vec<_> = both.collect();
+        cells.sort_by_key(|c| c.0);
+        PartnerShares::of_cells(cells, 3)
+    };
+    // Of three threads what each communicates says with whom: 30 = 10 + 20, 40 = 10 + 30, 50 = 20 + 30.
+    let (alike, uneven) = (cells([10.0; 3]), cells([10.0, 20.0, 30.0]));
+    let fitted = alike.with_events_of(&uneven);
+    for (found, wanted) in fitted.events.iter().zip([30.0, 40.0, 50.0]) {
+        assert!((found - wanted).abs() < 0.01, "{:?}", fitted.events);
+    }
+    assert!(fitted.overlap(&uneven) > 0.999);
+    assert!(alike.overlap(&uneven) < 0.9);
+    // Who communicates with nobody has no partners.
+    assert!(alike
+        .with_events_of(&cells([10.0, 0.0, 0.0]))
+        .shares
+        .iter()
+        .all(|((i, j), share)| *i + *j == 1 || *share < 0.01));
 }
