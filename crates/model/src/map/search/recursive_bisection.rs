@@ -137,7 +137,16 @@ impl<'a> RecursiveBisection<'a> {
             .min_by_key(|&m| (2 * self.capacity(vertex, &slots[..m])).abs_diff(all))
             .unwrap_or(1);
         let left_room = self.capacity(vertex, &slots[..middle]);
-        let range = self.left_weight_range(threads.len() as u32, left_room, all - left_room);
+        // Of cuts that are as good the first is taken, and what is filled is on the left: where the sides are
+        // not alike, either may be the better one for the larger part.
+        let mirrored = self.sides_differ(vertex, slots.split_at(middle)) && rng.below(2) > 0;
+        let rooms = [left_room, all - left_room];
+        let [first, other] = if mirrored {
+            [rooms[1], rooms[0]]
+        } else {
+            rooms
+        };
+        let range = self.left_weight_range(threads.len() as u32, first, other);
         let half = |threads, slots: &[u32]| ThreadPart {
             threads,
             vertex,
@@ -157,10 +166,30 @@ impl<'a> RecursiveBisection<'a> {
                 side.push(t);
             }
         }
+        if mirrored {
+            sides = (sides.1, sides.0);
+        }
         (
             half(sides.0, &slots[..middle]),
             half(sides.1, &slots[middle..]),
         )
+    }
+
+    /// Whether the children on two sides differ in distances or places.
+    fn sides_differ(&self, vertex: u32, sides: (&[u32], &[u32])) -> bool {
+        let children = &self.space.vertex[vertex as usize].children;
+        let shapes = |slots: &[u32]| {
+            let child = |at: &u32| {
+                children
+                    .get(*at as usize)
+                    .map(|&c| &self.space.vertex[c as usize])
+            };
+            let shape = |at| child(at).map(|c| (c.cost, c.capacity));
+            let mut shapes: Vec<_> = slots.iter().map(shape).collect();
+            shapes.sort_unstable();
+            shapes
+        };
+        shapes(sides.0) != shapes(sides.1)
     }
 
     fn left_weight_range(&self, threads: u32, left: u32, right: u32) -> WeightRange {

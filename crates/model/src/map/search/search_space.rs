@@ -104,6 +104,22 @@ impl SearchSpace {
         self.vertex[self.vertex[v].parent as usize].cost - self.vertex[v].cost
     }
 
+    /// Whether children of a vertex differ in distances or places, so that it matters which of them has which part.
+    #[must_use]
+    pub fn is_irregular(&self) -> bool {
+        let shape = |&c: &u32| {
+            (
+                self.vertex[c as usize].cost,
+                self.vertex[c as usize].capacity,
+            )
+        };
+        self.vertex.iter().any(|v| {
+            let mut shapes = v.children.iter().map(shape);
+            let first = shapes.next();
+            shapes.any(|other| Some(other) != first)
+        })
+    }
+
     fn sum_capacities(&mut self) {
         for v in (0..self.vertex.len()).rev() {
             let below: u32 = self.vertex[v]

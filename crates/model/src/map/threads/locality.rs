@@ -9,7 +9,7 @@ use crate::map::search::local_search::{descend_to_optimum, prefers_table, MAX_RE
 use crate::map::search::recursive_bisection::{IdlePlaces, RecursiveBisection};
 use crate::map::search::recut::recut_subtrees;
 use crate::map::search::relabel::relabel_to_current;
-use crate::map::search::search_space::SearchSpace;
+use crate::map::search::search_space::{SearchSpace, SearchVertex};
 use crate::map::search::search_state::SearchState;
 use crate::map::search::subtrees::swap_subtrees;
 use crate::map::{PuAssignment, ThreadProblem};
@@ -108,6 +108,9 @@ const DESCENT_STEPS: u64 = 30_000_000;
 const QUICK_STEPS: u64 = 10_000_000;
 /// Starts at most.
 const STARTS: usize = 16;
+/// Threads up to which, where parts of the machine differ, starts at random are taken as well: cuts look at
+/// what lies between parts, not at which part of the machine is the nearer one.
+const FEW: u64 = 16;
 /// Starts that are improved before one is chosen.
 const KEPT: usize = 2;
 /// Threads from which on few starts fit in, and each had better be good.
@@ -154,6 +157,11 @@ fn multi_start_search(space: &SearchSpace, links: &CsrGraph, seed: u64, fast: bo
             break;
         }
     }
+    while links.len() as u64 <= FEW && space.is_irregular() && steps < budget * 6 / 10 {
+        let (value, homes, cost) = descend(space, links, scattered(space, links, &mut rng));
+        found.push((value, homes));
+        steps += cost;
+    }
     found.sort_by_key(|f| f.0);
     found.dedup_by_key(|f| f.0);
     found.truncate(KEPT);
@@ -190,12 +198,27 @@ fn bisection_start(
 ) -> (i64, Vec<u32>, u64) {
     let mut top = RecursiveBisection::new(space, links, idle, tries);
     let homes = top.place_threads(rng);
+    let (value, homes, steps) = descend(space, links, homes);
+    (value, homes, 2 * top.steps + steps)
+}
+
+/// A placement taken to a local optimum: its value and the steps it took.
+fn descend(space: &SearchSpace, links: &CsrGraph, homes: Vec<u32>) -> (i64, Vec<u32>, u64) {
     let mut state = SearchState::new(space, links, homes, true);
     descend_to_optimum(&mut state, DESCENT_STEPS);
     while swap_subtrees(&mut state, 64) {
         descend_to_optimum(&mut state, DESCENT_STEPS);
     }
-    (state.value, state.at, 2 * top.steps + state.steps)
+    (state.value, state.at, state.steps.max(1))
+}
+
+/// Each thread on any place.
+fn scattered(space: &SearchSpace, links: &CsrGraph, rng: &mut Rng) -> Vec<u32> {
+    let places =
+        |(home, v): (usize, &SearchVertex)| std::iter::repeat_n(home as u32, v.room as usize);
+    let mut free: Vec<u32> = space.vertex.iter().enumerate().flat_map(places).collect();
+    let any = |_| free.swap_remove(rng.below(free.len()));
+    (0..links.len()).map(any).collect()
 }
 
 /// A placement after parts of it were cut again, which takes most of the steps, and kicks.

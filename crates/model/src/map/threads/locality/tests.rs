@@ -178,6 +178,24 @@ fn another_communication_moves_threads_no_further_than_it_must() {
     assert_eq!((moved, again.objective(&units)), (2, 2 * 6 * 2));
 }
 
+/// The package that lacks a unit has two cores with a step less between them than the other one has.
+#[test]
+fn of_sides_that_differ_the_better_is_taken() {
+    let tree = tree("pack:2 core:2 pu:2", &[4]);
+    let cost = PuDistances::from_hops(&tree);
+    for (threads, pairs, siblings, best) in [
+        (3, vec![(0, 1, 1)], false, 3),
+        (4, vec![(1, 2, 913), (3, 2, 35), (0, 2, 578)], true, 3770),
+    ] {
+        let comm = CommGraph::new(threads, pairs);
+        let problem = ThreadProblem {
+            siblings,
+            ..problem(&tree, &cost, &comm)
+        };
+        assert_eq!(objectives(&problem)[0], best);
+    }
+}
+
 fn machines() -> impl Strategy<Value = TopologyTree> {
     let text = prop_oneof![
         Just("pack:2 core:2 pu:2"),
