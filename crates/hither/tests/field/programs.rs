@@ -87,7 +87,7 @@ fn signals_that_a_thread_waits_for() {
     check(&[&built("sigwait")], 21, 23);
 }
 
-/// Guile, Mono and PyPy crashed.
+/// Guile and PyPy crashed.
 #[test]
 fn code_that_is_written_while_it_runs() {
     check(&[&built("jit")], 1, 1);
