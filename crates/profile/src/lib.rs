@@ -46,7 +46,7 @@ pub use clean::{is_hidden_char, shell_line, shell_quote, strip_control_character
 pub use comm::CommMatrix;
 pub use error::ProfileError;
 pub use figure::{BetterWhen, FigureUnit, RunFigure};
-pub use files::{check_output_path, open_regular_file, OutputPlace};
+pub use files::{check_output_path, open_regular_file, output_folder, parent_of, OutputPlace};
 pub use finding::{Finding, FindingKind, FindingLine, FindingPicture, SuggestedFix, TrafficUnit};
 pub use ids::*;
 pub use io::{

@@ -1,10 +1,15 @@
-//! A process that may read files and do nothing else: what parses files that others made runs in
+//! Processes that may read files and do little else: what parses files that others made runs in
 //! one, so that a flaw in a parser is worth little to who made the file.
 use std::io;
+use std::path::PathBuf;
 
+use landlock::{
+    Access, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetError, Scope, ABI,
+};
 use linux_raw_sys::general::{
     __user_cap_data_struct, __user_cap_header_struct, _LINUX_CAPABILITY_VERSION_3,
-    CAP_DAC_READ_SEARCH,
+    CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,
 };
 use nix::sys::prctl;
 use nix::sys::resource::{setrlimit, Resource};
@@ -61,6 +66,40 @@ pub fn confine_to_reading(of: Option<&FileRights>) -> io::Result<()> {
     seccomp::install_filter(&seccomp::build_reading_filter())
 }
 
+/// Leaves the calling thread and those that it starts from now on, for good, the right to read files and
+/// to write in these folders, as far as their user could before. They execute nothing, reach no other
+/// process and no network, and change nobody's rights. Of a folder that is not there nothing is allowed.
+///
+/// Root keeps of its capabilities those by which it reads and writes files of others.
+///
+/// # Errors
+/// When the kernel has no such filters; before Linux 5.13 it has none for folders, which is no error.
+pub fn confine_to_folders(writable: &[PathBuf]) -> io::Result<()> {
+    keep_capabilities(1 << CAP_DAC_READ_SEARCH | 1 << CAP_DAC_OVERRIDE)?;
+    prctl::set_no_new_privs()?;
+    write_only_in(writable).map_err(io::Error::other)?;
+    seccomp::install_filter(&seccomp::build_files_filter())
+}
+
+/// As much of it as the kernel knows.
+fn write_only_in(writable: &[PathBuf]) -> Result<(), RulesetError> {
+    let known = ABI::V6;
+    // A terminal that is opened may be asked for its size.
+    let refused = (AccessFs::from_write(known) | AccessFs::Execute) & !AccessFs::IoctlDev;
+    let files = AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
+    let mut rules = Ruleset::default()
+        .handle_access(refused)?
+        .handle_access(AccessNet::from_all(known))?
+        .scope(Scope::from_all(known))?
+        .create()?;
+    for folder in writable {
+        if let Ok(folder) = PathFd::new(folder) {
+            rules = rules.add_rule(PathBeneath::new(folder, files))?;
+        }
+    }
+    rules.restrict_self().map(drop)
+}
+
 fn become_user(of: &FileRights) -> nix::Result<()> {
     let groups: Vec<Gid> = of.groups.iter().copied().map(Gid::from_raw).collect();
     let (user, group) = (Uid::from_raw(of.user), Gid::from_raw(of.group));
@@ -108,14 +147,19 @@ mod tests {
     use std::os::unix::fs::{chown, PermissionsExt};
     use std::path::Path;
 
-    /// The attempts that succeed in a confined process, a bit each.
+    /// The attempts that succeed in a process confined to reading, a bit each.
     fn attempt(of: Option<&FileRights>, attempts: &[&dyn Fn() -> bool]) -> u8 {
+        attempt_in(&|| confine_to_reading(of), attempts)
+    }
+
+    /// The attempts that succeed in a process so confined, a bit each.
+    fn attempt_in(confine: &dyn Fn() -> io::Result<()>, attempts: &[&dyn Fn() -> bool]) -> u8 {
         // The test runner has several threads, so not `fork_off`.
         // SAFETY: the child only makes system calls and ends; what it allocates it does with the
         // C library's allocator, which fork leaves usable.
         match unsafe { nix::unistd::fork() }.unwrap() {
             nix::unistd::ForkResult::Child => {
-                let done = confine_to_reading(of).is_ok();
+                let done = confine().is_ok();
                 let bits = (0..)
                     .zip(attempts)
                     .map(|(n, attempt)| u8::from(attempt()) << n);
@@ -149,6 +193,36 @@ mod tests {
         assert_eq!(attempt(None, &attempts), 1);
         assert_eq!(fs::read(&file).unwrap(), b"x");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn who_writes_in_a_folder_writes_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (out, other) = (folder.path().join("out"), folder.path().join("other"));
+        fs::create_dir(&out).unwrap();
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("file"), "x").unwrap();
+        let victim = std::process::Command::new("sleep").arg("60").spawn();
+        let mut victim = victim.unwrap();
+        let process = nix::unistd::Pid::from_raw(i32::try_from(victim.id()).unwrap());
+        let attempts: [&dyn Fn() -> bool; 8] = [
+            &|| fs::write(out.join("new"), "y").is_ok(),
+            &|| fs::rename(out.join("new"), out.join("renamed")).is_ok(),
+            &|| std::os::unix::fs::symlink(&other, out.join("link")).is_ok(),
+            &|| fs::write(other.join("file"), "y").is_ok(),
+            &|| fs::rename(other.join("file"), out.join("file")).is_ok(),
+            &|| fs::set_permissions(&other, fs::Permissions::from_mode(0o777)).is_ok(),
+            &|| std::process::Command::new("/bin/true").status().is_ok(),
+            &|| nix::sys::signal::kill(process, Signal::SIGKILL).is_ok(),
+        ];
+        let confine = || confine_to_folders(&[out.clone(), folder.path().join("missing")]);
+        let done = attempt_in(&confine, &attempts);
+        let alive = victim.try_wait().unwrap().is_none();
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        assert_eq!((done, alive), (0b11, true));
+        assert_eq!(fs::read(out.join("renamed")).unwrap(), b"y");
+        assert_eq!(fs::read(other.join("file")).unwrap(), b"x");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //!
 //! In the filter for those that are followed every path loads the architecture and the number first and nothing else for calls that
 //! pass, so the kernel can keep a bitmap of those and never runs the filter for them.
+mod files;
 pub mod notify;
 mod reading;
 
 use std::io;
 
+pub use files::build_files_filter;
 pub use reading::build_reading_filter;
 
 /// An instruction: operation, jumps, operand.

@@ -13,6 +13,7 @@ use hither_profile::bursts::BurstTrace;
 use hither_profile::{read_placement, Placement};
 
 pub use args::Args;
+pub use output::output_path;
 
 use super::printed::{print, print_stderr};
 use super::progress::Counters;

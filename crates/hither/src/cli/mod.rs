@@ -1,6 +1,7 @@
 //! The command line: arguments, calls of the stages, printing. One file per verb.
 mod auto;
 mod check;
+mod confine;
 mod doctor;
 mod generate;
 mod machine_args;
@@ -68,6 +69,18 @@ enum CliVerb {
 }
 
 impl CliVerb {
+    /// Verbs that only read and write files get no other rights before they read one.
+    fn confine(&self) {
+        match self {
+            CliVerb::Stat(args) => confine::to_folders_of(args.output()),
+            CliVerb::Map(args) => confine::to_folders_of([map::output_path(args)]),
+            CliVerb::Sim(args) => confine::to_folders_of(sim::output_paths(args)),
+            CliVerb::Report(args) => confine::to_folders_of(args.output()),
+            CliVerb::Check(_) | CliVerb::Topo(_) => confine::to_folders_of([]),
+            _ => {}
+        }
+    }
+
     fn run(&self) -> Result<ExitCode> {
         match self {
             CliVerb::Trace(args) => trace::run(args),
@@ -103,6 +116,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(FAILED));
         }
     };
+    cli.verb.confine();
     match cli.verb.run() {
         Ok(code) => code,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,

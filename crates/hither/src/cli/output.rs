@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use nix::unistd::{access, AccessFlags};
 
-use hither_profile::{check_destination, check_output_path, open_regular_file, OutputPlace};
+use hither_profile::{
+    check_destination, check_output_path, open_regular_file, parent_of, OutputPlace,
+};
 
 const SUFFIX: &str = ".hither";
 
@@ -45,15 +47,12 @@ pub fn profile_folder(name: Option<&Path>, program: &str, host: Option<&str>) ->
 /// When the parent folder is missing or not writable, or something that is no profile
 /// has that name.
 pub fn check(folder: &Path) -> Result<()> {
-    let parent = match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent_of(folder);
     let (shown, parent_shown) = (folder.display(), parent.display());
     if !parent.is_dir() {
         bail!("cannot write {shown}: there is no folder {parent_shown}; make it, or choose another place with -o");
     }
-    if let Err(error) = access(parent, AccessFlags::W_OK | AccessFlags::X_OK) {
+    if let Err(error) = access(&parent, AccessFlags::W_OK | AccessFlags::X_OK) {
         bail!("cannot write {shown}: the folder {parent_shown} is not writable ({error}); choose another place with -o");
     }
     check_destination(folder)?;
@@ -79,10 +78,7 @@ pub fn page_path(name: Option<&Path>, profile: &Path) -> Result<PathBuf> {
         return Ok(path);
     }
     let shown = path.display();
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent_of(&path);
     if !parent.is_dir() {
         let parent = parent.display();
         bail!("cannot write {shown}: there is no folder {parent}; make it, or choose another place with -o");

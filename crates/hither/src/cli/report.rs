@@ -71,6 +71,11 @@ pub struct Args {
 }
 
 impl Args {
+    /// The file that may be written, by default one here.
+    pub fn output(&self) -> Option<PathBuf> {
+        Some(self.output.clone().unwrap_or_else(|| "page.html".into()))
+    }
+
     fn options(&self) -> AssessmentOptions {
         AssessmentOptions {
             redact: self.redact,

@@ -4,6 +4,7 @@ mod forecast_destination;
 pub mod render;
 mod render_by;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -59,6 +60,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         print(&next(&prediction, &models))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The files that may be written.
+pub fn output_paths(args: &Args) -> Vec<PathBuf> {
+    forecast_destination::paths(&args.profiles, args.output.as_deref())
 }
 
 /// What to type now: for the first program on the first machine.

@@ -62,6 +62,13 @@ pub struct Args {
     top: usize,
 }
 
+impl Args {
+    /// The file that may be written.
+    pub fn output(&self) -> Option<PathBuf> {
+        self.matrix.clone()
+    }
+}
+
 /// Reads, computes, prints.
 ///
 /// # Errors

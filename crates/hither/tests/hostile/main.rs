@@ -4,6 +4,7 @@
 #[allow(dead_code)] // Other tests use more of it.
 mod common;
 
+mod confined;
 mod inputs;
 mod outputs;
 mod printed;

@@ -6,7 +6,6 @@ mod regular;
 mod trust;
 
 pub(crate) use folder::{age, Folder, CHANCE_LETTERS, TEMPORARY_PREFIX};
-pub(crate) use place::parent_of;
-pub use place::OutputPlace;
+pub use place::{output_folder, parent_of, OutputPlace};
 pub use regular::open_regular_file;
 pub use trust::check_output_path;

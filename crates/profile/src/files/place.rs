@@ -71,8 +71,15 @@ impl OutputPlace {
     }
 }
 
+/// The folder in which the file is, or the one that it links to.
+#[must_use]
+pub fn output_folder(path: &Path) -> PathBuf {
+    parent_of(&path.canonicalize().unwrap_or_else(|_| path.to_owned()))
+}
+
 /// The folder in which `path` is.
-pub(crate) fn parent_of(path: &Path) -> PathBuf {
+#[must_use]
+pub fn parent_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if parent.as_os_str() != OsStr::new("") => parent.to_owned(),
         _ => PathBuf::from("."),

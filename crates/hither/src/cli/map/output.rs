@@ -2,7 +2,9 @@
 use super::args::Args;
 use crate::cli::output::is_stdout;
 use anyhow::{bail, Context, Result};
-use hither_profile::{check_output_path, check_placement_destination, OutputPlace, Placement};
+use hither_profile::{
+    check_output_path, check_placement_destination, parent_of, OutputPlace, Placement,
+};
 use std::path::{Path, PathBuf};
 
 const SUFFIX: &str = ".place.json";
@@ -42,6 +44,15 @@ pub fn destination(args: &Args) -> Result<PlacementOutput> {
     })
 }
 
+/// The file that may be written.
+pub fn output_path(args: &Args) -> PathBuf {
+    match &args.output {
+        Some(name) if args.format == "json" => named(name),
+        Some(name) => name.clone(),
+        None => default_name(args),
+    }
+}
+
 /// As it was given where it is the name of a JSON file, else with the suffix.
 fn named(name: &Path) -> PathBuf {
     match name.extension() {
@@ -52,8 +63,9 @@ fn named(name: &Path) -> PathBuf {
 
 fn with_suffix(name: &Path) -> PathBuf {
     let text = name.as_os_str().to_string_lossy();
-    let stem = text.strip_suffix(SUFFIX).unwrap_or(&text);
-    format!("{stem}{SUFFIX}").into()
+    let stem = text.strip_suffix(SUFFIX);
+    let stem = stem.or_else(|| text.strip_suffix(".place"));
+    format!("{}{SUFFIX}", stem.unwrap_or(&text)).into()
 }
 
 /// The name of what is placed, here.
@@ -61,13 +73,6 @@ fn default_name(args: &Args) -> PathBuf {
     let input = args.matrix.as_ref().or(args.input.as_ref());
     let stem = input.and_then(|path| path.file_stem());
     with_suffix(Path::new(stem.unwrap_or("placement".as_ref())))
-}
-
-fn parent_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    }
 }
 
 fn check_writable(path: PathBuf) -> Result<PathBuf> {

@@ -3,8 +3,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Result};
 use hither_profile::{
-    check_prediction_destination, read_prediction, write_prediction, PlacementComparison,
-    Prediction, PREDICTION_FORMAT, PREDICTION_JSON,
+    check_prediction_destination, parent_of, read_prediction, write_prediction,
+    PlacementComparison, Prediction, PREDICTION_FORMAT, PREDICTION_JSON,
 };
 
 const SUFFIX: &str = ".sim.json";
@@ -14,13 +14,8 @@ const SUFFIX: &str = ".sim.json";
 /// # Errors
 /// When it cannot be written there.
 pub fn destination(name: &Path) -> Result<PathBuf> {
-    let text = name.as_os_str().to_string_lossy();
-    let stem = text.strip_suffix(SUFFIX).unwrap_or(&text);
-    let path: PathBuf = format!("{stem}{SUFFIX}").into();
-    let parent = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
+    let path = with_suffix(name);
+    let parent = parent_of(&path);
     if !parent.is_dir() {
         bail!(
             "cannot write {}: there is no folder {}; make it, or choose another place with -o",
@@ -30,6 +25,18 @@ pub fn destination(name: &Path) -> Result<PathBuf> {
     }
     check_prediction_destination(&path)?;
     Ok(path)
+}
+
+/// The files that may be written: one beside each profile's tables, and this one.
+pub fn paths(profiles: &[PathBuf], name: Option<&Path>) -> Vec<PathBuf> {
+    let kept = profiles.iter().map(|profile| profile.join(PREDICTION_JSON));
+    kept.chain(name.map(with_suffix)).collect()
+}
+
+fn with_suffix(name: &Path) -> PathBuf {
+    let text = name.as_os_str().to_string_lossy();
+    let stem = text.strip_suffix(SUFFIX).unwrap_or(&text);
+    format!("{stem}{SUFFIX}").into()
 }
 
 /// Keeps it in the profile, for `hither report`, beside what is known of other machines. That
