@@ -113,13 +113,13 @@ static bool recording(void) { return hi_run.header->flags & HI_FLAG_RECORD; }
 static void on_thread_init(void *dc) {
   struct thread_memory *m = dr_raw_mem_alloc(sizeof *m, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
   if (!m) dr_abort();
-  host_set_blocked(0); /* the C library sets the mask of a new thread in it */
   if (recording() && !(m->recorder = dr_raw_mem_alloc(sizeof *m->recorder, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL)))
     dr_abort();
   uint64_t stack_pointer = stack_pointer_of(dc);
   uint32_t index = 0, creator = 0;
   if (hi_run.process && !regions_take_pending(stack_pointer, &index, &creator)) index = hi_thread_reserve(NULL);
   enter_thread(dc, m, index, creator, stack_pointer);
+  process_signals_thread_starts(index, (int)dr_get_thread_id(dc));
 }
 
 /* False for a thread of the parent that DynamoRIO ends in the child of a fork: in the parent it
@@ -215,7 +215,6 @@ static void on_fork(void *dc) {
   hi_process_wipe_map();
   hi_threads_forget();
   regions_forget_pending();
-  signal_waits_forget();
   modules_forget_lock();
   alloc_forget_lock();
   stub_forget_lock();
@@ -223,6 +222,7 @@ static void on_fork(void *dc) {
   struct thread_memory *m = (struct thread_memory *)host_local(dc);
   uint32_t index = m->local.child_index; /* reserved before the fork: indices follow its order */
   enter_thread(dc, m, hi_run.process ? index : 0, 0, stack_pointer_of(dc));
+  process_signals_after_fork(m->local.index, (int)dr_get_thread_id(dc));
   credentials_after_fork(dc);
 }
 
@@ -309,7 +309,7 @@ DR_EXPORT __attribute__((no_stack_protector)) void dr_client_main(client_id_t id
   register_state_init();
   stub_init();
   signal_delivery_init();
-  signal_waits_init();
+  process_signals_init();
   alloc_init();
   creation_init();
   drmgr_register_thread_init_event(on_thread_init);

@@ -200,10 +200,12 @@ void signals_init(void);
 bool signals_action(int signal, const struct signal_action *new, struct signal_action *old);
 void signals_exec_failed(void *dc);
 
-/* signal_waits.c: signals that the program waits for */
-void signal_waits_init(void);
-void signal_waits_forget(void);
-bool signal_waits_hold(int signal, const siginfo_t *info, uint64_t blocked);
+/* process_signals.c: signals for the process reach a thread that can take them */
+void process_signals_init(void);
+void process_signals_after_fork(uint32_t index, int tid);
+void process_signals_inherit(uint32_t index);
+void process_signals_thread_starts(uint32_t index, int tid);
+bool process_signals_hold(int signal, siginfo_t *info, uint64_t blocked);
 
 /* signal_delivery_lean.c: signals that arrive while core runs */
 void signal_delivery_init(void);

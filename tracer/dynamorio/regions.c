@@ -36,6 +36,7 @@ static void add_pending(struct hi_local *t, uint64_t stack, uint32_t creator, st
   struct pending *p = dr_global_alloc(sizeof *p);
   *p = (struct pending){stack, hi_thread_reserve(t), creator, NULL};
   hi_thread_created(p->index, creation);
+  process_signals_inherit(p->index);
   dr_mutex_lock(pending_lock);
   p->next = pending;
   pending = p;

@@ -31,7 +31,7 @@ _Static_assert(COPY_BYTES % 16 == 0 && COPY_BYTES >= FRAME_WORDS * sizeof(uint64
 /* DynamoRIO's handler, and ours. */
 __attribute__((visibility("hidden"))) void *signal_delivery_next;
 void signal_delivery_front(int signal, siginfo_t *info, void *context);
-int64_t signal_delivery_arrived(int signal, const siginfo_t *info, const ucontext_t *context);
+int64_t signal_delivery_arrived(int signal, siginfo_t *info, const ucontext_t *context);
 
 /* DynamoRIO's handler takes the stack pointer for that of the frame: it must be entered as by the
  * kernel. */
@@ -103,10 +103,12 @@ static bool can_wait(int signal) {
 
 /* Returns the address that DynamoRIO is to take as the interrupted one, 0: the frame's own, -1: none,
  * DynamoRIO does not get the signal. */
-int64_t signal_delivery_arrived(int signal, const siginfo_t *info, const ucontext_t *context) {
-  if (!dr_get_current_drcontext() || !*own(SLOT_LOCAL)) return 0;
-  const bool from_itself = signal == SELF_INTERRUPT && *own(SLOT_SELF_INTERRUPTS);
-  if (!from_itself && can_wait(signal) && signal_waits_hold(signal, info, *own(SLOT_BLOCKED))) return -1;
+int64_t signal_delivery_arrived(int signal, siginfo_t *info, const ucontext_t *context) {
+  const bool runs = dr_get_current_drcontext() && *own(SLOT_LOCAL); /* else it starts or ends */
+  const bool from_itself = runs && signal == SELF_INTERRUPT && *own(SLOT_SELF_INTERRUPTS);
+  const uint64_t blocked = runs ? *own(SLOT_BLOCKED) : ~0ull;
+  if (!from_itself && can_wait(signal) && process_signals_hold(signal, info, blocked)) return -1;
+  if (!runs) return 0;
   if (signal != SELF_INTERRUPT || !*own(SLOT_SELF_INTERRUPTS)) {
     *own(SLOT_UNDELIVERED) = FIRST_MISSES;
     *own(SLOT_TRIES) = 0;
@@ -143,18 +145,19 @@ static dr_signal_action_t on_signal(void *dc, dr_siginfo_t *info) {
   return DR_SIGNAL_SUPPRESS;
 }
 
-/* Puts the handler in front of DynamoRIO's, if DynamoRIO handles this signal. */
-void signal_delivery_watch(int signal) {
-  struct signal_action now;
-  if (!signals_action(signal, NULL, &now) || !now.handler || now.handler != signal_delivery_next) return;
-  now.handler = (void *)signal_delivery_front;
-  signals_action(signal, &now, NULL);
-}
-
 /* Of faults, and of the signal that suspends threads, DynamoRIO must see the frame itself. */
 static bool is_fault(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP ||
          signal == SIGSYS;
+}
+
+/* Puts the handler in front of DynamoRIO's, if DynamoRIO handles this signal. */
+void signal_delivery_watch(int signal) {
+  struct signal_action now;
+  if (is_fault(signal) || !signals_action(signal, NULL, &now) || !now.handler || now.handler != signal_delivery_next)
+    return;
+  now.handler = (void *)signal_delivery_front;
+  signals_action(signal, &now, NULL);
 }
 
 /* DynamoRIO installs its handlers after the client has started, but before the first block. */
@@ -166,8 +169,7 @@ static dr_emit_flags_t on_block(void *dc, void *tag, instrlist_t *bb, bool for_t
     return DR_EMIT_DEFAULT;
   if (!signals_action(SIGSEGV, NULL, &faults)) return DR_EMIT_DEFAULT;
   signal_delivery_next = faults.handler;
-  for (int signal = 1; signal <= SIGNALS; signal++)
-    if (!is_fault(signal)) signal_delivery_watch(signal);
+  for (int signal = 1; signal <= SIGNALS; signal++) signal_delivery_watch(signal);
   return DR_EMIT_DEFAULT;
 }
 

@@ -87,6 +87,12 @@ fn signals_that_a_thread_waits_for() {
     check(&[&built("sigwait")], 21, 23);
 }
 
+/// Of every ten to twenty signals one was lost, also SIGTERM.
+#[test]
+fn signals_beside_threads_that_start_and_end() {
+    check(&[&built("short_lived")], 151, 1000);
+}
+
 /// Guile and PyPy crashed.
 #[test]
 fn code_that_is_written_while_it_runs() {

@@ -1,0 +1,278 @@
+/* process_signals.c: signals for the process reach a thread that can take them.
+ *
+ * The kernel gives one to a thread that does not block it or waits for it (sigwait, sigtimedwait), else keeps it
+ * until there is one. DynamoRIO blocks no signal in the kernel, so any thread gets it, and keeps it for that thread
+ * until it unblocks it: which never happens where a program waits for its signals, nor in a thread that ends. What
+ * arrives in a thread that starts or ends DynamoRIO drops. So the handler in front of DynamoRIO's keeps such a
+ * signal here and wakes a thread that takes it, by a signal that the program does not see; else the next one that
+ * waits for it or unblocks it takes it.
+ *
+ * While a signal is kept another one of its kind is lost, as in the kernel, but there not of real-time
+ * signals. What is blocked in all threads, and was never waited for, goes DynamoRIO's way. So do masks that
+ * sigsuspend, ppoll and the like set for one call.
+ *
+ * A program that waits for all signals would take the one by which DynamoRIO suspends a thread, and DynamoRIO would
+ * wait for ever that the thread stops: that one is left out of what the kernel is asked for. */
+#include "host.h"
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+enum { EMPTY, BUSY, PENDING };
+enum { SUSPENDS = SIGILL }; /* DynamoRIO's signal that stops a thread */
+
+static struct {
+  uint32_t state;
+  int tid; /* of the thread that it is for, 0: any */
+  siginfo_t info;
+} pending[SIGNALS + 1];
+
+/* What each thread blocks and waits for, by the thread's index: a bit per signal, signal 1 the lowest. */
+static struct {
+  int tid;   /* 0: not started yet, or it ends */
+  int woken; /* the signal by which it was woken last, while it waits */
+  uint64_t blocked;
+  uint64_t waits;     /* read by the kernel, in the place of: */
+  reg_t programs_own; /* where the program has them */
+} threads[HI_MAX_THREADS];
+
+static uint64_t waited; /* what was ever waited for, */
+static uint64_t kept;   /* and ever kept here */
+static int mask_slot;   /* what the thread blocks after the call in progress */
+static int info_slot;   /* where the call in progress wants to know more of the signal */
+
+static long process; /* whose signals these are */
+
+static uint64_t bit(int signal) { return 1ull << (signal - 1); }
+
+/* Not syscall(): in a handler the C library's errno may be the program's. */
+static long call4(long number, long a, long b, long c, long d) {
+  register long fourth __asm__("r10") = d;
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "0"(number), "D"(a), "S"(b), "d"(c), "r"(fourth)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+/* A vfork'ed child shares this memory, but has signals of its own. */
+static bool is_own(void) { return call4(SYS_getpid, 0, 0, 0, 0) == process; }
+
+static bool change(int signal, uint32_t from, uint32_t to) {
+  return __atomic_compare_exchange_n(&pending[signal].state, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void add_pending(int signal, const siginfo_t *info, int tid) {
+  if (!change(signal, EMPTY, BUSY)) return;
+  pending[signal].tid = tid;
+  pending[signal].info = *info;
+  __atomic_fetch_or(&kept, bit(signal), __ATOMIC_SEQ_CST);
+  change(signal, BUSY, PENDING);
+}
+
+/* Takes out what is kept for this thread. */
+static bool dequeue(int signal, int tid, siginfo_t *info) {
+  if (!change(signal, PENDING, BUSY)) return false;
+  bool is_for_it = !pending[signal].tid || pending[signal].tid == tid;
+  if (is_for_it) *info = pending[signal].info;
+  change(signal, BUSY, is_for_it ? EMPTY : PENDING);
+  return is_for_it;
+}
+
+/* Sends a thread the signal as one that only says that the real one is kept here: who sent that the kernel lets
+ * nobody else say. */
+static bool send_wake(int signal, int tid) {
+  siginfo_t info = {.si_signo = signal, .si_code = SI_QUEUE, .si_value.sival_ptr = pending};
+  return call4(SYS_rt_tgsigqueueinfo, process, tid, signal, (long)&info) != -ESRCH;
+}
+
+static bool is_wake(const siginfo_t *info) { return info->si_code == SI_QUEUE && info->si_value.sival_ptr == pending; }
+
+static bool takes(uint32_t i, int signal) {
+  return !(__atomic_load_n(&threads[i].blocked, __ATOMIC_SEQ_CST) & bit(signal));
+}
+
+/* Wakes a thread, other than the calling one, that waits for what is kept or does not block it. */
+static void wake(int signal, int own) {
+  for (uint32_t i = 1; i < HI_MAX_THREADS; i++) {
+    int tid = __atomic_load_n(&threads[i].tid, __ATOMIC_SEQ_CST);
+    if (!tid || tid == own || (pending[signal].tid && pending[signal].tid != tid)) continue;
+    const bool waits = __atomic_load_n(&threads[i].waits, __ATOMIC_SEQ_CST) & bit(signal);
+    if (!waits && !takes(i, signal)) continue;
+    if (waits) __atomic_store_n(&threads[i].woken, signal, __ATOMIC_SEQ_CST);
+    if (send_wake(signal, tid)) return;
+  }
+}
+
+static bool is_unblocked_elsewhere(int signal, int own) {
+  for (uint32_t i = 1; i < HI_MAX_THREADS; i++) {
+    int tid = __atomic_load_n(&threads[i].tid, __ATOMIC_SEQ_CST);
+    if (tid && tid != own && takes(i, signal)) return true;
+  }
+  return false;
+}
+
+/* Where the calling thread takes what is kept, as it has just started or changed its mask. */
+static void take_kept(int tid, uint64_t blocked) {
+  const uint64_t open = __atomic_load_n(&kept, __ATOMIC_SEQ_CST) & ~blocked;
+  if (!open || !is_own()) return;
+  for (int signal = 1; signal <= SIGNALS; signal++)
+    if (open & bit(signal) && __atomic_load_n(&pending[signal].state, __ATOMIC_SEQ_CST) == PENDING)
+      send_wake(signal, tid);
+}
+
+/* Called by the handler in front of DynamoRIO's, in a thread that blocks these signals: all when it starts or ends.
+ * Whether the signal is kept here; else `info` is that of the signal as it was sent. */
+bool process_signals_hold(int signal, siginfo_t *info, uint64_t blocked) {
+  const bool is_blocked = blocked & bit(signal);
+  if ((!is_blocked && !is_wake(info)) || !is_own()) return false;
+  const int tid = (int)call4(SYS_gettid, 0, 0, 0, 0);
+  if (is_wake(info)) {
+    if (!is_blocked) return !dequeue(signal, tid, info);
+    wake(signal, tid); /* this thread takes it no more */
+    return true;
+  }
+  const bool is_for_thread = info->si_code == SI_TKILL;
+  if (!(__atomic_load_n(&waited, __ATOMIC_SEQ_CST) & bit(signal)) &&
+      (is_for_thread || !is_unblocked_elsewhere(signal, tid)))
+    return false;
+  add_pending(signal, info, is_for_thread ? tid : 0);
+  wake(signal, tid);
+  return true;
+}
+
+/* The mask of a thread that the calling one is about to create. */
+void process_signals_inherit(uint32_t index) {
+  if (index) threads[index].blocked = host_blocked();
+}
+
+void process_signals_thread_starts(uint32_t index, int tid) {
+  const uint64_t blocked = index ? threads[index].blocked : 0;
+  host_set_blocked(blocked);
+  if (!index || !is_own()) return;
+  __atomic_store_n(&threads[index].tid, tid, __ATOMIC_SEQ_CST);
+  take_kept(tid, blocked);
+}
+
+static void thread_ends(uint32_t index) {
+  if (index && is_own()) __atomic_store_n(&threads[index].tid, 0, __ATOMIC_SEQ_CST);
+  host_set_blocked(~0ull);
+}
+
+static bool wanted(void *dc, int number) {
+  (void)dc;
+  return number == SYS_rt_sigprocmask || number == SYS_rt_sigtimedwait || number == SYS_exit;
+}
+
+static bool read_set(void *dc, int parameter, uint64_t *set) {
+  const void *from = (const void *)dr_syscall_get_param(dc, parameter);
+  size_t got;
+  return from && dr_safe_read(from, sizeof *set, set, &got) && got == sizeof *set;
+}
+
+static void set_blocked(uint32_t index, uint64_t blocked) {
+  if (index && is_own()) __atomic_store_n(&threads[index].blocked, blocked, __ATOMIC_SEQ_CST);
+  host_set_blocked(blocked);
+}
+
+/* Until the call is done, what it unblocks is blocked for DynamoRIO still. */
+static void note_mask(void *dc, uint32_t index) {
+  const uint64_t old = host_blocked();
+  uint64_t set, blocked = old;
+  if (read_set(dc, 1, &set)) {
+    switch ((int)dr_syscall_get_param(dc, 0)) {
+    case SIG_BLOCK: blocked |= set; break;
+    case SIG_UNBLOCK: blocked &= ~set; break;
+    case SIG_SETMASK: blocked = set; break;
+    default: break;
+    }
+  }
+  drmgr_set_tls_field(dc, mask_slot, (void *)blocked);
+  set_blocked(index, old | blocked);
+}
+
+static void mask_changed(void *dc, uint32_t index) {
+  const uint64_t blocked = (uint64_t)drmgr_get_tls_field(dc, mask_slot);
+  set_blocked(index, blocked);
+  take_kept((int)dr_get_thread_id(dc), blocked);
+}
+
+/* The result of a call that takes what is kept. */
+static void give(void *dc, int signal, const siginfo_t *info) {
+  void *to = drmgr_get_tls_field(dc, info_slot);
+  size_t done;
+  if (to) dr_safe_write(to, sizeof *info, info, &done);
+  dr_syscall_set_result(dc, (reg_t)signal);
+}
+
+/* False if a signal of these is kept: the call returns it. */
+static bool wait_for(void *dc, struct hi_local *t) {
+  uint64_t set;
+  siginfo_t info;
+  int tid = (int)dr_get_thread_id(dc);
+  drmgr_set_tls_field(dc, info_slot, (void *)dr_syscall_get_param(dc, 1));
+  if (!t->index || !read_set(dc, 0, &set) || !is_own()) return true;
+  set &= ~bit(SUSPENDS);
+  __atomic_fetch_or(&waited, set, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&threads[t->index].waits, set, __ATOMIC_SEQ_CST);
+  for (int signal = 1; signal <= SIGNALS; signal++) {
+    if (!(set & bit(signal)) || !dequeue(signal, tid, &info)) continue;
+    __atomic_store_n(&threads[t->index].waits, 0, __ATOMIC_SEQ_CST);
+    give(dc, signal, &info);
+    return false;
+  }
+  threads[t->index].programs_own = dr_syscall_get_param(dc, 0);
+  dr_syscall_set_param(dc, 0, (reg_t)&threads[t->index].waits);
+  return true;
+}
+
+static bool before_syscall(void *dc, int number) {
+  struct hi_local *t = host_local(dc);
+  if (seccomp_refused(dc)) return true;
+  if (number == SYS_rt_sigprocmask) note_mask(dc, t->index);
+  if (number == SYS_exit) thread_ends(t->index);
+  return number != SYS_rt_sigtimedwait || wait_for(dc, t);
+}
+
+static void waited_for(void *dc, uint32_t index) {
+  siginfo_t info;
+  const int got = (int)dr_syscall_get_result(dc);
+  const int woken = __atomic_exchange_n(&threads[index].woken, 0, __ATOMIC_SEQ_CST);
+  const bool is_taken = got >= 1 && got <= SIGNALS && dequeue(got, (int)dr_get_thread_id(dc), &info);
+  if (got == woken && got && !is_taken) {
+    /* By now the signal was taken, by this thread before the call or by another one. */
+    dr_syscall_set_sysnum(dc, SYS_rt_sigtimedwait);
+    dr_syscall_invoke_another(dc);
+    return;
+  }
+  __atomic_store_n(&threads[index].waits, 0, __ATOMIC_SEQ_CST);
+  if (threads[index].programs_own) dr_syscall_set_param(dc, 0, threads[index].programs_own);
+  threads[index].programs_own = 0;
+  if (is_taken) give(dc, got, &info);
+}
+
+static void after_syscall(void *dc, int number) {
+  const uint32_t index = host_local(dc)->index;
+  if (number == SYS_rt_sigtimedwait && index) waited_for(dc, index);
+  if (number == SYS_rt_sigprocmask) mask_changed(dc, index);
+}
+
+/* In the child of a fork nothing is pending, and there is one thread. */
+void process_signals_after_fork(uint32_t index, int tid) {
+  process = call4(SYS_getpid, 0, 0, 0, 0);
+  memset(pending, 0, sizeof pending);
+  memset(threads, 0, sizeof threads);
+  if (!index) return;
+  threads[index].tid = tid;
+  threads[index].blocked = host_blocked();
+}
+
+void process_signals_init(void) {
+  process = call4(SYS_getpid, 0, 0, 0, 0);
+  mask_slot = drmgr_register_tls_field();
+  info_slot = drmgr_register_tls_field();
+  dr_register_filter_syscall_event(wanted);
+  drmgr_register_pre_syscall_event(before_syscall);
+  drmgr_register_post_syscall_event(after_syscall);
+}
