@@ -14,10 +14,22 @@ static bool stops_early(instr_t *in) {
   return op == OP_rep_cmps || op == OP_repne_cmps || op == OP_rep_scas || op == OP_repne_scas;
 }
 
+/* A trap leaves the thread behind its instruction, where the program's registers must be in place: no code of
+ * ours may follow there. */
+static void end_after_trap(void *dc, instrlist_t *bb) {
+  instr_t *in = instrlist_first_app(bb);
+  while (in && instr_get_opcode(in) != OP_int3) in = instr_get_next_app(in);
+  for (instr_t *next = in ? instr_get_next(in) : NULL; next; next = instr_get_next(in)) {
+    instrlist_remove(bb, next);
+    instr_destroy(dc, next);
+  }
+}
+
 /* String instructions that end on a condition become loops, since their length is not known
  * before. Gathers and scatters become scalar accesses. True if the block has changed. */
 bool insert_expand(void *dc, instrlist_t *bb) {
   bool expanded = false, scattered = false, early = false;
+  end_after_trap(dc, bb);
   for (instr_t *in = instrlist_first_app(bb); in && !early; in = instr_get_next_app(in)) early = stops_early(in);
   if (early) drutil_expand_rep_string_ex(dc, bb, &expanded, NULL);
   drx_expand_scatter_gather(dc, bb, &scattered);

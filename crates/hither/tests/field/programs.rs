@@ -99,6 +99,12 @@ fn code_that_is_written_while_it_runs() {
     check(&[&built("jit")], 1, 1);
 }
 
+/// SBCL crashed.
+#[test]
+fn traps_of_the_program() {
+    check(&[&built("traps")], 1, 1);
+}
+
 #[test]
 fn thread_names() {
     let profile = check(&[&built("abuse"), "names"], 1, 3);
