@@ -111,6 +111,8 @@ fn built(name: &str) -> String {
              gcc -std=gnu11 -O1 -g -pthread -o short_lived {SOURCES}/short_lived.c
              gcc -std=gnu11 -O1 -g -o jit {SOURCES}/jit.c
              gcc -std=gnu11 -O1 -g -o traps {SOURCES}/traps.c
+             gcc -std=gnu11 -O1 -g -o alarmed {SOURCES}/alarmed.c
+             gcc -std=gnu11 -O1 -g -pthread -o suspend {SOURCES}/suspend.c
              gcc -DLIBRARY -shared -fPIC -Wl,--section-start=.gnu.hash=0x400000 -Wl,-Tdata=0x500000 \
                  -o libtables.so {SOURCES}/tables.c
              gcc -o tables {SOURCES}/tables.c -L. -ltables -Wl,-rpath,$PWD

@@ -93,6 +93,18 @@ fn signals_beside_threads_that_start_and_end() {
     check(&[&built("short_lived")], 151, 1000);
 }
 
+/// One of twenty was lost.
+#[test]
+fn signals_while_another_one_is_delivered() {
+    check(&[&built("alarmed")], 2, 2);
+}
+
+/// Also: a mask in the program's memory was emptied.
+#[test]
+fn signals_that_end_sigsuspend() {
+    check(&[&built("suspend")], 1, 3);
+}
+
 /// Guile and PyPy crashed.
 #[test]
 fn code_that_is_written_while_it_runs() {
