@@ -13,6 +13,7 @@ pub mod node_assignment;
 pub mod page_access;
 pub mod page_id;
 pub mod page_map;
+pub mod partner_changes;
 pub mod partner_shares;
 pub mod phase_detection;
 pub mod placement_accuracy;

@@ -61,26 +61,43 @@ pub fn communication_phases(slices: &[Slice], window: usize, diff_min: f64) -> V
             0.0
         }
     };
-    let mut out = Vec::new();
-    let mut start = 0;
+    let starts = phase_starts(traced.len(), window, differs);
+    ranges_between(starts.into_iter().map(|t| traced[t]), slices.len())
+}
+
+/// Where phases of at least `window` slices begin, of so many slices, but for the first. `differs`: by how much the
+/// `window` slices that end before a slice differ from as many before them, 0 for not enough.
+#[must_use]
+pub fn phase_starts(slices: usize, window: usize, differs: impl Fn(usize) -> f64) -> Vec<usize> {
+    let mut starts = Vec::new();
     let mut t = 2 * window;
-    while window > 0 && t <= traced.len() {
+    while window > 0 && t <= slices {
         if differs(t) == 0.0 {
             t += 1;
             continue;
         }
-        let after = (t..=traced.len()).find(|&t| differs(t) == 0.0);
-        let stretch = t..after.unwrap_or(traced.len() + 1);
-        for peak in peaks(stretch, window, differs) {
-            let boundary = traced[peak - window];
-            out.push(start..boundary);
-            start = boundary;
+        let after = (t..=slices).find(|&t| differs(t) == 0.0);
+        let stretch = t..after.unwrap_or(slices + 1);
+        for peak in peaks(stretch, window, &differs) {
+            starts.push(peak - window);
             // Both windows of the next comparison lie in the new phase.
             t = peak + window;
         }
     }
-    if start < slices.len() {
-        out.push(start..slices.len());
+    starts
+}
+
+/// All of so many slices, cut where phases begin.
+#[must_use]
+pub fn ranges_between(starts: impl Iterator<Item = usize>, slices: usize) -> Vec<Range<usize>> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    for boundary in starts {
+        out.push(start..boundary);
+        start = boundary;
+    }
+    if start < slices {
+        out.push(start..slices);
     }
     out
 }

@@ -1,6 +1,7 @@
-//! Phases that are no chance. Phases by heterogeneity ([`communication_phases`], OPT eq. 4) are many where threads share
-//! irregularly: a trace of NPB LU has hundreds, and the next trace other ones. Ours: a phase is stable
-//! where its halves are alike, and each tells more about the other than the whole run does,
+//! Phases that are no chance. Phases by heterogeneity (OPT eq. 4) are many where threads share
+//! irregularly: a trace of NPB LU has hundreds, and the next trace other ones; and they miss other partners of the same
+//! heterogeneity. Ours begin where partners change ([`partner_phases`]), and are stable where their halves are alike, and
+//! each tells more about the other than the whole run does,
 //!
 //! ```text
 //!   overlap(one half, other half) >= 80 %  and  >= overlap(whole run, other half) + 5 %
@@ -12,8 +13,8 @@
 //! that half ([`PartnerShares::with_events_of`]). Neighbours that are alike in the same sense are one phase, and so are those
 //! that are not stable: where nothing is stable there is one phase.
 use super::evidence::threads_take_turns;
+use super::partner_changes::partner_phases;
 use super::partner_shares::{directed_cells, PartnerShares};
-use super::phase_detection::communication_phases;
 use hither_profile::{PairComm, Profile};
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ use std::ops::Range;
 const ALIKE: f64 = 0.8;
 /// How much more. Less is chance: who shares with whom at a given moment partly is.
 const MORE: f64 = 0.05;
-/// Least share of the run's events: with fewer, a phase is the program's beginning or end.
+/// Least share of the run's events: with fewer, a part is the program's beginning or end, and no phase.
 const LEAST_SHARE: f64 = 0.01;
 
 /// What is said where there are none.
@@ -37,10 +38,10 @@ pub struct RunPhase {
     pub stable: bool,
 }
 
-/// The phases of a run, together all slices; those by heterogeneity are told apart by `window` and `diff_min`.
+/// The phases of a run, together all slices; `window` and `diff_min` are those of [`partner_phases`].
 #[must_use]
 pub fn stable_phases(profile: &Profile, window: usize, diff_min: f64) -> Vec<RunPhase> {
-    let found = communication_phases(&profile.slices, window, diff_min);
+    let found = partner_phases(profile, window, diff_min);
     let mut rows: Vec<&PairComm> = profile.comm.iter().filter(|c| c.events > 0).collect();
     if !rows.is_sorted_by_key(|c| c.slice) {
         rows.sort_by_key(|c| c.slice);
@@ -52,7 +53,7 @@ pub fn stable_phases(profile: &Profile, window: usize, diff_min: f64) -> Vec<Run
         take_turns: threads_take_turns(profile),
     };
     let mut phases: Vec<RunPhase> = Vec::new();
-    for slices in found {
+    for slices in run.large_enough(found) {
         let stable = run.is_stable(&slices);
         let goes_on = |last: &RunPhase| match (last.stable, stable) {
             (true, true) => run.are_alike([&last.slices, &slices].map(|s| run.rows_of(s))),
@@ -84,15 +85,29 @@ impl PatternsOfRun<'_> {
         at(slices.start)..at(slices.end)
     }
 
+    /// Parts of a run without those that are too small: they go with the one before, at the beginning with the next.
+    fn large_enough(&self, found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+        let sum = |rows: &[&PairComm]| rows.iter().map(|c| c.events).sum::<u64>() as f64;
+        let least = LEAST_SHARE * sum(&self.rows);
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for slices in found {
+            let is_small = sum(&self.rows[self.rows_of(&slices)]) < least;
+            match parts.last_mut() {
+                Some(last) if is_small => last.end = slices.end,
+                None if is_small => {}
+                last => {
+                    let start = last.map_or(0, |last| last.end);
+                    parts.push(start..slices.end);
+                }
+            }
+        }
+        parts
+    }
+
     fn is_stable(&self, slices: &Range<usize>) -> bool {
         let middle = slices.start + slices.len() / 2;
         let halves = [slices.start..middle, middle..slices.end].map(|half| self.rows_of(&half));
-        let sum = |rows: &[&PairComm]| rows.iter().map(|c| c.events).sum::<u64>() as f64;
-        let events = sum(&self.rows[halves[0].start..halves[1].end]);
-        if halves.iter().any(Range::is_empty) || events < LEAST_SHARE * sum(&self.rows) {
-            return false;
-        }
-        self.are_alike(halves)
+        !halves.iter().any(Range::is_empty) && self.are_alike(halves)
     }
 
     /// Whether each part tells more about the other than the whole run does.

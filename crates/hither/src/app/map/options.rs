@@ -51,7 +51,7 @@ pub struct MapOptions {
 pub struct PhaseOptions {
     /// Slices whose mean tells phases apart; `None` for as many as last half a second.
     pub window: Option<usize>,
-    /// Least relative difference between phases.
+    /// Least difference between phases: of partners or, by OPT's rule, of heterogeneity.
     pub difference: f64,
     pub rule: PhaseRule,
     pub limits: MigrationLimits,

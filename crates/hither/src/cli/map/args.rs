@@ -161,7 +161,7 @@ pub struct MapPhaseArgs {
     #[arg(long, value_name = "N", requires = "phases")]
     pub phase_window: Option<usize>,
 
-    /// Least relative difference between phases
+    /// Least difference between phases: share of communication with other partners; with --rule opt, of heterogeneity
     #[arg(long, value_name = "X", default_value_t = DIFF_MIN, value_parser = positive, requires = "phases")]
     pub phase_difference: f64,
 

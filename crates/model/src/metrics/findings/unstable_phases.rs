@@ -1,10 +1,8 @@
 //! The communication pattern changes during the run, so that one placement of threads
 //! cannot fit all of it.
 //!
-//! The phases of OPT eq. 4 begin where the heterogeneity of communication changes, which
-//! does not say whether the pairs are others: a phase may only be livelier, and two patterns
-//! of one heterogeneity are one phase. So the run is cut at the phases and into stretches of
-//! [`WINDOW`] slices, the shortest phase of OPT, and each is compared with the patterns seen
+//! The run is cut at its phases ([`crate::metrics::stable_phases`]), which leave out what does not stay, and into stretches
+//! of [`WINDOW`] slices, the shortest phase of OPT. Each is compared with the patterns seen
 //! before by [`PartnerShares::overlap`]; a thread that falls silent keeps its partners.
 //!
 //! A stretch has the pattern that it overlaps most with, if by at least [`ALIKE`]; else it

@@ -1,3 +1,4 @@
+use crate::metrics::partner_changes::partner_phases;
 use crate::metrics::partner_shares::PartnerShares;
 use crate::metrics::phase_detection::{communication_phases, window_of_half_a_second};
 use crate::metrics::stable_phases::stable_phases;
@@ -202,6 +203,13 @@ fn phases_are_stable_where_their_halves_are_alike() {
     // Less than a hundredth of the run.
     assert_eq!(communication_phases(&usual(29).slices, 20, 0.2).len(), 3);
     assert_eq!(found(&usual(29)), [(0..3000, false)]);
+    // The program begins with a few events that are no phase.
+    let mut begins =
+        run((0..160).map(|at| (500.0, if (40..100).contains(&at) { one } else { other })));
+    let of_start = begins.comm.iter_mut().filter(|c| c.slice.at() < 40);
+    of_start.for_each(|c| c.events = 1);
+    assert_eq!(partner_phases(&begins, 20, 0.2), [0..40, 40..100, 100..160]);
+    assert_eq!(found(&begins), [(0..100, true), (100..160, true)]);
 }
 
 /// Eight threads that work, on so many processing units: events by slice and pair, in 1200 slices with a step of
@@ -280,4 +288,49 @@ fn partners_are_fitted_to_what_threads_communicate() {
         .shares
         .iter()
         .all(|((i, j), share)| *i + *j == 1 || *share < 0.01));
+}
+
+/// Eq. 4 sees none of these: the heterogeneity stays. With whom threads communicate changes at 70, and back at 100.
+#[test]
+fn other_partners_are_another_phase_whatever_the_heterogeneity() {
+    let [one, other] = [[(0, 1), (2, 3)], [(0, 2), (1, 3)]];
+    let at = |at: usize| (500.0, if (70..100).contains(&at) { other } else { one });
+    let changes = run((0..150).map(at));
+    assert_eq!(communication_phases(&changes.slices, 20, 0.2).len(), 1);
+    assert_eq!(
+        partner_phases(&changes, 20, 0.2),
+        [0..70, 70..100, 100..150]
+    );
+    let found = stable_phases(&changes, 20, 0.2);
+    assert!(
+        found.iter().all(|phase| phase.stable) && found.len() == 3,
+        "{found:?}"
+    );
+    // Too few slices to compare, and none.
+    assert_eq!(partner_phases(&run((0..39).map(at)), 20, 0.2).len(), 1);
+    assert!(partner_phases(&Profile::default(), 20, 0.2).is_empty());
+    // Slices that sampling skipped are no slices of a window; those without communication go before the change.
+    let mut sparse = run((0..300).map(|s| at(s / 2)));
+    for slice in sparse.slices.iter_mut().skip(1).step_by(2) {
+        slice.traced = false;
+    }
+    sparse
+        .comm
+        .retain(|c| c.slice.at() % 2 == 0 && !(134..150).contains(&c.slice.at()));
+    assert_eq!(
+        partner_phases(&sparse, 20, 0.2),
+        [0..150, 150..200, 200..300]
+    );
+}
+
+/// Which two of three pairs communicate is another matter in every few slices: the halves of a window differ as much as
+/// the windows do.
+#[test]
+fn what_changes_all_the_time_begins_no_phase() {
+    let pairs = [[(0, 1), (2, 3)], [(0, 2), (1, 3)], [(0, 3), (1, 2)]];
+    let turns = run((0..400).map(|at| (500.0, pairs[at / 7 % 3])));
+    assert_eq!(
+        partner_phases(&turns, 20, 0.2),
+        std::slice::from_ref(&(0..400))
+    );
 }

@@ -338,18 +338,15 @@ fn far(events: u64) -> [(u32, u32, u64); 2] {
 
 const MS: u64 = 1_000_000;
 
-/// Two stretches of 50 slices. `known`: heterogeneity changes between them, too.
-fn halves(length: u64, known: bool, first: &[(u32, u32, u64)], then: &[(u32, u32, u64)]) -> Made {
-    let mut made = working(4).slices(100, length);
-    for (at, slice) in made.profile.slices.iter_mut().enumerate() {
-        slice.heterogeneity = if known && at >= 50 { 500.0 } else { 300.0 };
-    }
+/// Two stretches of 50 slices.
+fn halves(length: u64, first: &[(u32, u32, u64)], then: &[(u32, u32, u64)]) -> Made {
+    let made = working(4).slices(100, length);
     made.talk(0..50, first).talk(50..100, then)
 }
 
 #[test]
 fn other_pairs_are_found_and_what_to_do_depends_on_how_long_they_stay() {
-    let found = halves(20 * MS, true, &near(100), &far(100)).finds(unstable_phases::find);
+    let found = halves(20 * MS, &near(100), &far(100)).finds(unstable_phases::find);
     assert_eq!(found.kind, FindingKind::UnstablePhases);
     assert!((found.severity - 0.5).abs() < 1e-9, "{found:?}");
     assert_eq!(
@@ -361,14 +358,20 @@ fn other_pairs_are_found_and_what_to_do_depends_on_how_long_they_stay() {
         .copy
         .starts_with("hither map app.hither --phases -o"));
     // 0.95 s are too short to move for.
-    let found = halves(19 * MS, true, &near(100), &far(100)).finds(unstable_phases::find);
+    let found = halves(19 * MS, &near(100), &far(100)).finds(unstable_phases::find);
     assert!(found.fixes[0].copy.starts_with("hither map app.hither -o"));
     assert!(
         found.fixes[0].what.starts_with("No pattern stays"),
         "{found:?}"
     );
-    // `hither map --phases` would not know of them.
-    let found = halves(20 * MS, false, &near(100), &far(100)).finds(unstable_phases::find);
+    // Threads that take turns on two processors: which of them is the partner of all may be the scheduler's.
+    let hub = |hub: u32| {
+        let pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
+        pairs.map(|(i, j)| (i, j, if i == hub || j == hub { 1000 } else { 100 }))
+    };
+    let mut taking_turns = halves(20 * MS, &hub(3), &hub(0));
+    taking_turns.profile.meta.machine.processing_units = 2;
+    let found = taking_turns.finds(unstable_phases::find);
     assert!(found.fixes[0].copy.starts_with("hither map app.hither -o"));
     assert!(
         found.fixes[0].what.starts_with("The patterns do not begin"),
@@ -380,18 +383,18 @@ fn other_pairs_are_found_and_what_to_do_depends_on_how_long_they_stay() {
 #[test]
 fn half_of_the_communication_with_old_partners_is_alike() {
     let mixed = |x| [(0, 1, x), (0, 2, 100 - x), (1, 3, 100 - x), (2, 3, x)];
-    let found = halves(20 * MS, true, &near(100), &mixed(49)).finds(unstable_phases::find);
+    let found = halves(20 * MS, &near(100), &mixed(49)).finds(unstable_phases::find);
     assert!(
         found.evidence[0].contains(" 49 % from 1.0 s on"),
         "{found:?}"
     );
-    halves(20 * MS, true, &near(100), &mixed(50)).finds_nothing(unstable_phases::find);
+    halves(20 * MS, &near(100), &mixed(50)).finds_nothing(unstable_phases::find);
 }
 
 #[test]
 fn what_wants_no_other_placement_is_stable() {
     let stable = |first: &[_], then: &[_]| {
-        halves(20 * MS, true, first, then).finds_nothing(unstable_phases::find);
+        halves(20 * MS, first, then).finds_nothing(unstable_phases::find);
     };
     // Livelier, and some that have ended or come later.
     stable(&near(100), &near(1000));
@@ -410,10 +413,10 @@ fn what_wants_no_other_placement_is_stable() {
     stable(&near(100), &all.map(|c| (c.0, c.1, 100 * c.2)));
     // A_min: 2 * 2 * 50 * 12 events in 16 cells and 1 second are 150 per cell.
     stable(&near(100), &far(12));
-    halves(20 * MS, true, &near(100), &far(13)).finds(unstable_phases::find);
+    halves(20 * MS, &near(100), &far(13)).finds(unstable_phases::find);
     // 130 of 1301 events are a bit less than a tenth, of 1299 a bit more.
     stable(&near(1171), &far(130));
-    halves(20 * MS, true, &near(1169), &far(130)).finds(unstable_phases::find);
+    halves(20 * MS, &near(1169), &far(130)).finds(unstable_phases::find);
     // Too short to tell patterns apart.
     let short = working(4).slices(99, 20 * MS);
     let short = short.talk(0..49, &near(100)).talk(49..99, &far(100));
