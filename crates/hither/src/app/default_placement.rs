@@ -46,6 +46,9 @@ pub fn choose(
     let says = seen.sentence();
     if let Some(best) = simulated {
         let nothing = match best.gain < WORTH_BINDING {
+            _ if best.cut => {
+                "No sure gain, leave it: the windows are too long for a short simulation to play them whole, which `--policy best` does; shorter ones are recorded with --bursts of `hither trace`."
+            }
             true => "Nothing to gain, leave it: by a short simulation.",
             false => {
                 "No sure gain, leave it: a short simulation is not sure enough to rule out a loss."

@@ -41,8 +41,14 @@ pub struct SimOptions {
 pub struct ShortStudy {
     /// Of each placement and seed.
     pub accesses: u64,
-    /// Of each window, where those that are played together have more.
+    /// Of each window: those with more are cut.
     pub piece: u64,
+}
+
+impl ShortStudy {
+    pub fn cuts(self, mean_window: u64) -> bool {
+        mean_window > self.piece
+    }
 }
 
 /// Accesses where nothing is said.

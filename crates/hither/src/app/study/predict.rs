@@ -15,9 +15,11 @@ use super::warm_up::{self, LineTraffic, WarmUp};
 use crate::app::policy_pair::ThreadPolicyArg;
 use hither_model::units::percent;
 
-/// Windows of a short study, of which the first only warms the caches: of two that count, nothing could be said
-/// of how they differ.
-const PIECES: std::ops::RangeInclusive<u64> = 4..=32;
+/// Windows of a short study: of two, nothing could be said of how they differ.
+pub const LEAST_WINDOWS: u64 = 3;
+const MOST_WINDOWS: u64 = 32;
+/// The share of what is played of a window that only warms the caches.
+const COLD: f64 = 0.25;
 
 /// What the placements that are asked for are predicted to do.
 ///
@@ -40,7 +42,7 @@ pub fn forecast(
     let study = PlacementStudy {
         options,
         stand: ReplaySetup {
-            played_before: played_share(options, &windows),
+            played_before: played_share(options, recording, &windows),
             ..replay_setup(options, recording, &windows, model)
         },
         progress,
@@ -110,22 +112,26 @@ fn replay_setup<'a>(
 }
 
 /// How much of each window is played.
-fn played_share(options: &SimOptions, windows: &[SimWindow]) -> f64 {
+fn played_share(options: &SimOptions, recording: &RunRecording, windows: &[SimWindow]) -> f64 {
     let all = windows.iter().map(SimWindow::accesses_with_warm_up);
     let all = all.fold(0, u64::saturating_add).max(1) as f64;
-    let share = |short: ShortStudy| (short.accesses as f64 / all).min(1.0);
-    options.short.map_or(1.0, share)
+    match options.short {
+        Some(short) if short.cuts(recording.mean_window()) => {
+            (short.accesses as f64 / all).min(1.0)
+        }
+        _ => 1.0,
+    }
 }
 
 /// Windows of a short study, evenly over the run: as many as there are accesses to play if a piece is
-/// played of each, the first of which only warms the caches.
+/// played of each. The first of more than are needed only warms the caches.
 fn short_windows(recording: &RunRecording, short: ShortStudy) -> Vec<SimWindow> {
-    let each = recording.bursts.accesses() / recording.window_count().max(1) as u64;
-    let pieces = short.accesses / each.min(short.piece).max(1);
-    let pieces = pieces.clamp(*PIECES.start(), *PIECES.end());
+    let each = recording.mean_window();
+    let least = LEAST_WINDOWS + u64::from(short.cuts(each));
+    let pieces = (short.accesses / each.min(short.piece).max(1)).clamp(least, MOST_WINDOWS);
     let windows = recording.windows(Some(each.saturating_mul(pieces)), None);
     let mut windows = RunRecording::warmed_by(windows, 0, u64::BITS - 1);
-    if windows.len() > 2 {
+    if windows.len() as u64 > LEAST_WINDOWS {
         let first = windows.remove(0);
         windows[0].before.push(first);
     }
@@ -186,11 +192,9 @@ impl PlacementStudy<'_> {
             return [(warm.share, false), (1.0, true)];
         }
         let end = self.stand.played_before;
-        let first = self.stand.windows.first();
-        let cold = match first.is_some_and(|window| !window.before.is_empty()) {
-            _ if self.stand.recording.is_whole() => 0.0,
-            true => 0.25,
-            false => 0.5,
+        let cold = match self.stand.recording.is_whole() {
+            true => 0.0,
+            false => COLD,
         };
         [(end * cold, false), (end, true)]
     }

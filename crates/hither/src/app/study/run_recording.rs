@@ -155,6 +155,11 @@ impl RunRecording {
             .count()
     }
 
+    /// Accesses of a window, on average.
+    pub fn mean_window(&self) -> u64 {
+        self.bursts.accesses() / self.window_count().max(1) as u64
+    }
+
     pub fn profile(&self) -> Result<&Profile> {
         profile(&self.input)
     }
