@@ -91,7 +91,7 @@ impl PartnersBySlice {
         let mut before = self.sum(0..window);
         let mut after = self.sum(window..2 * window);
         for end in 2 * window..=slices {
-            if (end - 2 * window) % step == 0 {
+            if (end - 2 * window).is_multiple_of(step) {
                 let distance = self.distance(&before, &after, least);
                 found[end] = if distance < least { 0.0 } else { distance };
             } else {
