@@ -113,6 +113,7 @@ static bool recording(void) { return hi_run.header->flags & HI_FLAG_RECORD; }
 static void on_thread_init(void *dc) {
   struct thread_memory *m = dr_raw_mem_alloc(sizeof *m, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
   if (!m) dr_abort();
+  host_set_blocked(~0ull); /* until process_signals_thread_starts */
   if (recording() && !(m->recorder = dr_raw_mem_alloc(sizeof *m->recorder, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL)))
     dr_abort();
   uint64_t stack_pointer = stack_pointer_of(dc);

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 
 enum { EMPTY, BUSY, PENDING };
+#define ALL (~0ull)         /* what a thread blocks that starts or ends */
 enum { SUSPENDS = SIGILL }; /* DynamoRIO's signal that stops a thread */
 
 static struct {
@@ -36,10 +37,11 @@ static struct {
   reg_t programs_own; /* where the program has them */
 } threads[HI_MAX_THREADS];
 
-static uint64_t waited; /* what was ever waited for, */
-static uint64_t kept;   /* and ever kept here */
-static int mask_slot;   /* what the thread blocks after the call in progress */
-static int info_slot;   /* where the call in progress wants to know more of the signal */
+static uint64_t waited;   /* what was ever waited for, */
+static uint64_t kept;     /* ever kept here, */
+static uint64_t directed; /* and ever sent to a thread by one of this process */
+static int mask_slot;     /* what the thread blocks after the call in progress */
+static int info_slot;     /* where the call in progress wants to know more of the signal */
 
 static long process; /* whose signals these are */
 
@@ -122,7 +124,17 @@ static void take_kept(int tid, uint64_t blocked) {
       send_wake(signal, tid);
 }
 
-/* Called by the handler in front of DynamoRIO's, in a thread that blocks these signals: all when it starts or ends.
+/* DynamoRIO passes a signal for the process on as one for a thread, from this process. */
+static bool is_for_thread(int signal, const siginfo_t *info) {
+  if (info->si_code != SI_TKILL) return false;
+  return info->si_pid != process || __atomic_load_n(&directed, __ATOMIC_SEQ_CST) & bit(signal);
+}
+
+static void note_directed(int signal) {
+  if (signal >= 1 && signal <= SIGNALS) __atomic_fetch_or(&directed, bit(signal), __ATOMIC_SEQ_CST);
+}
+
+/* Called by the handler in front of DynamoRIO's, in a thread that blocks these signals.
  * Whether the signal is kept here; else `info` is that of the signal as it was sent. */
 bool process_signals_hold(int signal, siginfo_t *info, uint64_t blocked) {
   const bool is_blocked = blocked & bit(signal);
@@ -133,11 +145,10 @@ bool process_signals_hold(int signal, siginfo_t *info, uint64_t blocked) {
     wake(signal, tid); /* this thread takes it no more */
     return true;
   }
-  const bool is_for_thread = info->si_code == SI_TKILL;
-  if (!(__atomic_load_n(&waited, __ATOMIC_SEQ_CST) & bit(signal)) &&
-      (is_for_thread || !is_unblocked_elsewhere(signal, tid)))
-    return false;
-  add_pending(signal, info, is_for_thread ? tid : 0);
+  const bool one_thread = is_for_thread(signal, info);
+  const bool elsewhere = !one_thread && (blocked == ALL || is_unblocked_elsewhere(signal, tid));
+  if (!elsewhere && !(__atomic_load_n(&waited, __ATOMIC_SEQ_CST) & bit(signal))) return false;
+  add_pending(signal, info, one_thread ? tid : 0);
   wake(signal, tid);
   return true;
 }
@@ -157,12 +168,19 @@ void process_signals_thread_starts(uint32_t index, int tid) {
 
 static void thread_ends(uint32_t index) {
   if (index && is_own()) __atomic_store_n(&threads[index].tid, 0, __ATOMIC_SEQ_CST);
-  host_set_blocked(~0ull);
+  host_set_blocked(ALL);
 }
 
 static bool wanted(void *dc, int number) {
   (void)dc;
-  return number == SYS_rt_sigprocmask || number == SYS_rt_sigtimedwait || number == SYS_exit;
+  switch (number) {
+  case SYS_rt_sigprocmask:
+  case SYS_rt_sigtimedwait:
+  case SYS_tkill:
+  case SYS_tgkill:
+  case SYS_exit: return true;
+  default: return false;
+  }
 }
 
 static bool read_set(void *dc, int parameter, uint64_t *set) {
@@ -230,9 +248,14 @@ static bool wait_for(void *dc, struct hi_local *t) {
 static bool before_syscall(void *dc, int number) {
   struct hi_local *t = host_local(dc);
   if (seccomp_refused(dc)) return true;
-  if (number == SYS_rt_sigprocmask) note_mask(dc, t->index);
-  if (number == SYS_exit) thread_ends(t->index);
-  return number != SYS_rt_sigtimedwait || wait_for(dc, t);
+  switch (number) {
+  case SYS_rt_sigprocmask: note_mask(dc, t->index); return true;
+  case SYS_rt_sigtimedwait: return wait_for(dc, t);
+  case SYS_tkill: note_directed((int)dr_syscall_get_param(dc, 1)); return true;
+  case SYS_tgkill: note_directed((int)dr_syscall_get_param(dc, 2)); return true;
+  case SYS_exit: thread_ends(t->index); return true;
+  default: return true;
+  }
 }
 
 static void waited_for(void *dc, uint32_t index) {
