@@ -172,6 +172,24 @@ fn a_checkpoint_is_replaced_by_the_next_and_by_the_whole() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
+/// The program moved the folder and put another one in its place; nothing could be written then.
+#[test]
+fn a_checkpoint_is_replaced_in_a_folder_that_was_moved() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, moved) = (dir.path().join("first"), dir.path().join("moved"));
+    fs::create_dir(&first).unwrap();
+    let path = first.join("p.hither");
+    let bursts = BurstWriter::create(&path).unwrap();
+    let checkpoint = CheckpointFolder::create(&path).unwrap();
+    assert!(checkpoint.write(&common::profile(1, 20)).unwrap());
+    fs::rename(&first, &moved).unwrap();
+    fs::create_dir(&first).unwrap();
+    let mut whole = common::profile(4, 20);
+    write_after_checkpoint(&mut whole, &path, Some(bursts)).unwrap();
+    assert_eq!(read(&moved.join("p.hither")).unwrap(), whole);
+    assert_eq!(fs::read_dir(&first).unwrap().count(), 0);
+}
+
 #[test]
 fn what_somebody_put_in_the_place_of_a_checkpoint_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();

@@ -9,9 +9,9 @@ use rustix::rand::{getrandom, GetRandomFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// What is written is for its user alone.
@@ -40,6 +40,13 @@ impl Folder {
     pub fn open_in(&self, name: &OsStr) -> io::Result<Folder> {
         let flags = OPEN_FOLDER | OFlags::NOFOLLOW;
         Ok(Folder(openat(&self.0, name, flags, Mode::empty())?))
+    }
+
+    /// A path to what is in this folder, whatever the folder is called by now.
+    pub fn path_of(&self, name: &OsStr) -> PathBuf {
+        Path::new("/proc/self/fd")
+            .join(self.0.as_raw_fd().to_string())
+            .join(name)
     }
 
     pub fn make(&self, name: &OsStr) -> io::Result<Folder> {

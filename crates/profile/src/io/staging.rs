@@ -230,9 +230,10 @@ impl FolderDestination {
 
     /// Whether there is something by now, which may be replaced.
     fn look_again(&mut self) -> Result<(), ProfileError> {
-        self.exists = self.path.symlink_metadata().is_ok();
+        let held = self.parent.path_of(&self.name);
+        self.exists = held.symlink_metadata().is_ok();
         if self.exists {
-            check_replaceable(&self.path).map_err(|why| refused(&self.path, &why))?;
+            check_replaceable(&held).map_err(|why| refused(&self.path, &why))?;
         }
         Ok(())
     }
