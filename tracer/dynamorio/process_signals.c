@@ -39,7 +39,7 @@ static struct {
 
 static uint64_t waited;   /* what was ever waited for, */
 static uint64_t kept;     /* ever kept here, */
-static uint64_t directed; /* and ever sent to a thread by one of this process */
+static uint64_t directed; /* and ever sent to one thread by another of this process */
 static int mask_slot;     /* what the thread blocks after the call in progress */
 static int info_slot;     /* where the call in progress wants to know more of the signal */
 
