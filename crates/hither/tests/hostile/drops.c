@@ -1,6 +1,7 @@
 /* A program that gives up root's rights while it is traced, and tries to reach the memory that tracers share.
    drops MODE, with MODE: fork: a child gives them up; threads: the process itself, which has two threads;
-   exec PROGRAM...: the process itself, then it executes a program; back: it takes them back. */
+   exec PROGRAM...: the process itself, then it executes a program; vfork PROGRAM...: a child of vfork, likewise;
+   back: it takes them back. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -64,6 +65,15 @@ int main(int argc, char **argv) {
     usleep(50000);
     done = 1;
     for (int n = 0; n < 2; n++) pthread_join(threads[n], NULL);
+  } else if (strcmp(mode, "vfork") == 0) {
+    if (vfork() == 0) {
+      if (!give_up()) execvp(argv[2], argv + 2);
+      _exit(127);
+    }
+    int status = 0;
+    wait(&status);
+    printf("parent: %s\n", *memory == first ? "unharmed" : "harmed");
+    return WEXITSTATUS(status);
   } else if (strcmp(mode, "exec") == 0) {
     if (give_up()) return 1;
     execv("/no/such/program", argv + 2);

@@ -102,3 +102,26 @@ fn a_process_that_can_take_its_rights_back_stays_traced() {
     );
     assert!(!shown.contains(TOLD), "{shown}");
 }
+
+/// Where it may not even read hither's files.
+#[test]
+fn children_of_vfork_execute_programs_as_another_user() {
+    let Some(place) = place_of_drops() else {
+        return;
+    };
+    let installed = Path::new(HITHER).ancestors().nth(2).expect("target");
+    let library = installed.join("lib/hither");
+    let made = place.shell(&format!(
+        "set -e; mkdir -p closed/bin closed/lib; cp {HITHER} closed/bin; cp -r {} closed/lib; chmod 700 closed",
+        library.display()
+    ));
+    assert_eq!(status(&made), 0, "{}", text(&made.stderr));
+    let expected = format!("before: mapped\n{STRANGER}\nparent: unharmed\n");
+    for hither in [HITHER, "closed/bin/hither"] {
+        let traced = place.shell(&format!("{hither} trace -o p -- ./drops vfork id -u"));
+        let shown = text(&traced.stderr);
+        assert_eq!(text(&traced.stdout), expected, "{hither}: {shown}");
+        assert_eq!(status(&traced), 0, "{hither}: {shown}");
+        assert!(shown.contains(TOLD), "{hither}: {shown}");
+    }
+}
