@@ -1,10 +1,11 @@
 /* mapped: memory that a program takes by mmap, without malloc.
  *
- * mapped ROUNDS: each long of `grid`, 4 MiB, is written ROUNDS times; ten `chunk`s of 1 MiB live side by side, each
+ * mapped ROUNDS [FILE]: each long of `grid`, 4 MiB, is written ROUNDS times; ten `chunk`s of 1 MiB live side by side, each
  * of whose longs is written once; `turn`, 256 KiB, is mapped, written once and unmapped ROUNDS times; `grown`
  * has 64 KiB, then 512 KiB, each of whose longs is written once; a thread writes `on_stack`, 64 KiB of its
- * stack, ROUNDS times. */
+ * stack, ROUNDS times. Of FILE, 1 MiB, each half is mapped by itself and each of its longs read ROUNDS times. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,16 @@ static void *work(void *none) {
   return none;
 }
 
+static void read_file(const char *path) {
+  int fd = open(path, O_RDONLY);
+  for (int half = 0; half < 2; half++) {
+    volatile long *part = mmap(NULL, MIB / 2, PROT_READ, MAP_PRIVATE, fd, half * (MIB / 2));
+    if (part == MAP_FAILED) abort();
+    for (int n = 0; n < rounds; n++)
+      for (size_t i = 0; i < MIB / 2 / sizeof *part; i++) (void)part[i];
+  }
+}
+
 int main(int argc, char **argv) {
   rounds = argc > 1 ? atoi(argv[1]) : 10;
   long *grid = map(4 * MIB);
@@ -50,6 +61,7 @@ int main(int argc, char **argv) {
   fill(grown, 512 * KIB, 1);
   pthread_t thread;
   if (pthread_create(&thread, NULL, work, NULL) || pthread_join(thread, NULL)) abort();
+  if (argc > 2) read_file(argv[2]);
   printf("mapped\n");
   return 0;
 }

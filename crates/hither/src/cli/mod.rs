@@ -18,6 +18,7 @@ mod render_matrix;
 mod render_report;
 mod render_sites;
 mod render_slices;
+mod render_structures;
 mod render_topo;
 mod report;
 mod report_view;

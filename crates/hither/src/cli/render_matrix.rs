@@ -10,23 +10,23 @@ const MAX_ROWS: usize = 32;
 /// Cells of one row never need more than this.
 const MAX_COLUMNS: usize = 128;
 
-/// Draws the matrix of `threads` threads.
-pub fn render(cells: &UpperTriangle, threads: usize, style: TerminalStyle) -> String {
-    let label = 6;
+/// Draws the matrix of these threads, in order.
+pub fn render(cells: &UpperTriangle, shown: &[u32], style: TerminalStyle) -> String {
+    let (label, threads) = (6, shown.len());
     // The half block that colour mode needs is not ASCII.
     let shaded = style.colour && style.unicode;
     let room = style.width.saturating_sub(label + 1).clamp(8, MAX_COLUMNS);
     let limit = if shaded { room } else { room.min(MAX_ROWS) };
     let per_bin = threads.div_ceil(limit).max(1);
     let bins = threads.div_ceil(per_bin);
-    let grid = shares(cells, threads, per_bin, bins);
+    let grid = shares(cells, shown, per_bin, bins);
     // Two columns for a cell make it about square.
     let columns = if bins * 2 <= room { 2 } else { 1 };
     let mut out = String::new();
     let lines = if shaded { bins.div_ceil(2) } else { bins };
     for line in 0..lines {
         let row = if shaded { line * 2 } else { line };
-        out.push_str(&format!("{:>label$} ", row * per_bin));
+        out.push_str(&format!("{:>label$} ", shown[row * per_bin]));
         for column in 0..bins {
             let text = if shaded {
                 let below = grid.get((row + 1) * bins + column).copied();
@@ -54,15 +54,18 @@ pub fn render(cells: &UpperTriangle, threads: usize, style: TerminalStyle) -> St
 }
 
 /// Mean events per pair in each bin, as a share of the largest bin.
-fn shares(cells: &UpperTriangle, threads: usize, per_bin: usize, bins: usize) -> Vec<f64> {
+fn shares(cells: &UpperTriangle, shown: &[u32], per_bin: usize, bins: usize) -> Vec<f64> {
     let mut grid = vec![0.0; bins * bins];
+    let bin = |thread: u32| shown.binary_search(&thread).ok().map(|at| at / per_bin);
     for &(i, j, events) in &cells.0 {
-        let (a, b) = (i as usize / per_bin, j as usize / per_bin);
+        let (Some(a), Some(b)) = (bin(i), bin(j)) else {
+            continue;
+        };
         grid[a * bins + b] += events as f64;
         grid[b * bins + a] += events as f64;
     }
     // The last bin may hold fewer threads than the others.
-    let held = |bin: usize| (threads - bin * per_bin).min(per_bin) as f64;
+    let held = |bin: usize| (shown.len() - bin * per_bin).min(per_bin) as f64;
     for a in 0..bins {
         for b in 0..bins {
             grid[a * bins + b] /= held(a) * held(b);
@@ -112,11 +115,18 @@ mod tests {
         let want = "     0   @@##\n     1 @@  ..\n     2 ##..\n";
         // 50 of 100 is 2.5 steps of 5, rounded away from zero: the fourth shade.
         assert_eq!(
-            render(&cells, 3, plain(80, false)),
+            render(&cells, &[0, 1, 2], plain(80, false)),
             want.replace("##", "++")
         );
-        let drawn = render(&cells, 3, plain(80, true));
+        let drawn = render(&cells, &[0, 1, 2], plain(80, true));
         assert!(drawn.contains("██") && drawn.contains("░░"), "{drawn}");
+    }
+
+    #[test]
+    fn rows_of_threads_that_are_not_shown_are_left_out() {
+        let cells = UpperTriangle(vec![(1, 4, 100), (2, 4, 500)]);
+        let want = "     1   @@\n     4 @@\n";
+        assert_eq!(render(&cells, &[1, 4], plain(80, false)), want);
     }
 
     #[test]
@@ -127,7 +137,7 @@ mod tests {
                 colour,
                 ..plain(80, true)
             };
-            let drawn = render(&cells, 64, style);
+            let drawn = render(&cells, &Vec::from_iter(0..64), style);
             for line in drawn.lines() {
                 let mut escape = false;
                 let seen = line.chars().filter(|&c| {
@@ -143,8 +153,9 @@ mod tests {
 
     #[test]
     fn no_threads_and_many_threads_draw() {
-        assert_eq!(render(&UpperTriangle::default(), 0, plain(80, true)), "");
-        let drawn = render(&UpperTriangle(vec![(0, 4095, 1)]), 4096, plain(80, true));
+        assert_eq!(render(&UpperTriangle::default(), &[], plain(80, true)), "");
+        let all = Vec::from_iter(0..4096);
+        let drawn = render(&UpperTriangle(vec![(0, 4095, 1)]), &all, plain(80, true));
         assert!(drawn.contains("a cell is 128 x 128 threads"), "{drawn}");
     }
 }

@@ -1,15 +1,14 @@
 //! `hither stat` for people: verdict first, then what it rests on.
-use super::render_matrix;
 use super::style::{
-    bytes, count, percent, shell_line, strip_control_characters, three_digits, written,
+    bytes, count, percent, ranges, shell_line, strip_control_characters, three_digits, written,
     TerminalStyle,
 };
+use super::{render_matrix, render_structures};
 use hither_model::metrics::exclusivity::ExclusivityMetrics;
 use hither_model::metrics::figures::stat_figures;
 use hither_model::metrics::metrics_report::{MetricsReport, RunSummary};
 use hither_model::metrics::stable_phases::NO_STABLE_PHASES;
-use hither_model::metrics::structures::StructureMetrics;
-use hither_profile::{RunEnd, ThreadIx};
+use hither_profile::RunEnd;
 use std::collections::BTreeMap;
 
 /// The whole report; `name` is the profile's path, for the commands it suggests.
@@ -25,15 +24,19 @@ pub fn render(report: &MetricsReport, name: &str, top: usize, style: TerminalSty
         &threads_apart(report, style),
     );
     if !report.matrix.0.is_empty() {
-        let drawn = render_matrix::render(&report.matrix, report.run.threads, style);
-        section(&mut out, style, "Communication (thread x thread)", &drawn);
+        section(
+            &mut out,
+            style,
+            "Communication (thread x thread)",
+            &communication(report, style),
+        );
     }
     section(&mut out, style, "Phases", &phases(report, style));
     section(
         &mut out,
         style,
         "Data structures",
-        &structures(report, top, style),
+        &render_structures::table(report, top, style),
     );
     section(
         &mut out,
@@ -167,6 +170,26 @@ fn threads_apart(report: &MetricsReport, style: TerminalStyle) -> String {
     style.wrap("  ", &text, 2)
 }
 
+/// The matrix of the threads that work, and who of them is which rank of an MPI job.
+fn communication(report: &MetricsReport, style: TerminalStyle) -> String {
+    let working = (0..).zip(&report.threads).filter(|(_, t)| t.works);
+    let rows: Vec<u32> = working.clone().map(|(at, _)| at).collect();
+    let mut out = render_matrix::render(&report.matrix, &rows, style);
+    let mut ranks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (at, thread) in working {
+        if let Some(rank) = thread.rank {
+            ranks.entry(rank).or_default().push(at);
+        }
+    }
+    if !ranks.is_empty() {
+        let of = |(rank, threads): (u32, Vec<u32>)| format!("{rank}: {}", ranges(&threads));
+        let list: Vec<_> = ranks.into_iter().map(of).collect();
+        let text = format!("threads of MPI ranks: {}", list.join("; "));
+        out.push_str(&style.wrap("  ", &text, 2));
+    }
+    out
+}
+
 fn by_exclusivity(e: &ExclusivityMetrics) -> Vec<String> {
     let pages = &e.histogram_pages;
     let all: u64 = pages.iter().sum();
@@ -210,95 +233,6 @@ fn phases(report: &MetricsReport, style: TerminalStyle) -> String {
     });
     let header = ["phase", "from (s)", "for (s)", "C_H", "C_A/s", "accesses"];
     style.table(&header, rows.collect(), &[0, 1, 2, 3, 4, 5])
-}
-
-fn structures(report: &MetricsReport, top: usize, style: TerminalStyle) -> String {
-    let rows = report.structures.iter().take(top).map(structure_row);
-    let rows: Vec<_> = rows.collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    let header = [
-        "name",
-        if report.run.online {
-            "faults"
-        } else {
-            "accesses"
-        },
-        "share",
-        "fetches",
-        "size",
-        "first touch",
-        "E",
-        "right",
-    ];
-    let mut out = style.table(&header, rows, &[1, 2, 3, 4, 6, 7]);
-    let left = report.structures.len().saturating_sub(top);
-    if left > 0 {
-        out.push_str(&format!(
-            "  ... and {left} more (-n {})\n",
-            report.structures.len()
-        ));
-    }
-    out
-}
-
-fn structure_row(s: &StructureMetrics) -> Vec<String> {
-    let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), percent);
-    vec![
-        strip_control_characters(&s.name),
-        format!(
-            "{}{}",
-            if s.estimated { "~" } else { "" },
-            count(s.accesses())
-        ),
-        percent(s.share),
-        number(s.fetch_share),
-        bytes(s.size),
-        first_touchers(&s.first_touch, s.pages),
-        number(s.exclusivity),
-        number(s.first_touch_accuracy),
-    ]
-}
-
-/// `0`, `0 (83 %)`, `0-63`: the thread that placed most, or the threads that share it.
-fn first_touchers(touched: &[(ThreadIx, u64)], pages: u64) -> String {
-    match touched {
-        [] => "-".to_owned(),
-        [(thread, _)] => thread.to_string(),
-        [(thread, most), ..] if *most * 2 > pages => {
-            format!(
-                "{thread} ({:.0} %)",
-                *most as f64 * 100.0 / pages.max(1) as f64
-            )
-        }
-        many => {
-            let mut threads: Vec<u32> = many.iter().map(|t| t.0 .0).collect();
-            threads.sort_unstable();
-            ranges(&threads)
-        }
-    }
-}
-
-/// `0-3,7`, cut after three runs.
-fn ranges(sorted: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for &t in sorted {
-        match runs.last_mut() {
-            Some(run) if run.1 + 1 == t => run.1 = t,
-            _ => runs.push((t, t)),
-        }
-    }
-    let text = |&(a, b): &(u32, u32)| {
-        if a == b {
-            a.to_string()
-        } else {
-            format!("{a}-{b}")
-        }
-    };
-    let shown: Vec<String> = runs.iter().take(3).map(text).collect();
-    let more = if runs.len() > 3 { ",..." } else { "" };
-    format!("{}{more}", shown.join(","))
 }
 
 fn lines(report: &MetricsReport, top: usize, style: TerminalStyle) -> String {

@@ -156,6 +156,27 @@ pub fn written(value: Option<f64>, unit: FigureUnit) -> String {
     }
 }
 
+/// Numbers in order as `0-3,7`, cut after three runs.
+pub fn ranges(sorted: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &t in sorted {
+        match runs.last_mut() {
+            Some(run) if run.1 + 1 == t => run.1 = t,
+            _ => runs.push((t, t)),
+        }
+    }
+    let text = |&(a, b): &(u32, u32)| {
+        if a == b {
+            a.to_string()
+        } else {
+            format!("{a}-{b}")
+        }
+    };
+    let shown: Vec<String> = runs.iter().take(3).map(text).collect();
+    let more = if runs.len() > 3 { ",..." } else { "" };
+    format!("{}{more}", shown.join(","))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

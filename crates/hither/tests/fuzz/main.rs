@@ -135,15 +135,18 @@ fn children_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The process that reads the program's files for hither.
-fn symbolizer_of(pid: u32) -> Option<u32> {
-    let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    children_of(pid)
-        .into_iter()
-        .find(|&child| name(child).trim() == "hither-symbols")
+fn name_of(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// After `patience` its own children, but for the one that reads files for it, are killed.
+/// The process that reads the program's files for hither.
+fn symbolizer_of(pid: u32) -> Option<u32> {
+    children_of(pid)
+        .into_iter()
+        .find(|&child| name_of(child).trim() == "hither-symbols")
+}
+
+/// After `patience` the program is killed: not what is hither's own, also what is to become the program yet.
 fn wait(mut child: Child, patience: Duration) -> Result<ExitStatus, String> {
     let began = Instant::now();
     let mut looks = 0;
@@ -160,8 +163,8 @@ fn wait(mut child: Child, patience: Duration) -> Result<ExitStatus, String> {
             return Err(format!("it takes more than {} MiB", MOST_RESIDENT >> 10));
         }
         if began.elapsed() > patience {
-            let own = symbolizer_of(id);
-            for pid in children_of(id).into_iter().filter(|&pid| own != Some(pid)) {
+            let is_program = |pid: &u32| !name_of(*pid).starts_with("hither");
+            for pid in children_of(id).into_iter().filter(is_program) {
                 let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
             }
         }

@@ -1,6 +1,6 @@
 //! Accesses by structure against the oracle, which looks each address up, and against the
 //! source: structures that share pages, lines and, one after the other, addresses.
-use hither_profile::{Object, ObjectKind, Profile, RegionIx};
+use hither_profile::{Object, ObjectIx, ObjectKind, Profile, RegionIx};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::run::run;
@@ -278,6 +278,31 @@ fn mappings_are_named_after_the_call_that_makes_them() {
     let stack = stack.expect("the thread's stack");
     assert!(stack.writes >= rounds * words(64), "{}", stack.writes);
     check_against_oracle(&line);
+}
+
+/// A file that a process maps for itself, here in two pieces, is one structure of its name.
+#[test]
+fn a_mapped_file_is_a_structure() {
+    let (rounds, bytes) = (10, 1 << 20);
+    let folder = tempfile::tempdir().expect("tempdir");
+    let path = folder.path().join("table");
+    std::fs::write(&path, vec![1; bytes]).expect("write");
+    let name = path.to_str().expect("a path");
+    let command = format!("mapped {rounds} {name}");
+    let p = run(&command).profile();
+    let (at, object) = named(&p, name)[0];
+    assert_eq!((object.kind, object.size), (ObjectKind::Mmap, bytes as u64));
+    assert_within(object.reads, rounds * bytes as u64 / 8, 0.01, name);
+    assert_eq!(object.writes, 0);
+    let ranges = p.object_ranges.iter().filter(|r| r.object.0 == at as u32);
+    assert_eq!(ranges.map(|r| r.length).sum::<u64>(), bytes as u64);
+    let line = p
+        .sites
+        .iter()
+        .find(|s| s.object == Some(ObjectIx(at as u32)));
+    let line = line.expect("a line that reads it");
+    assert_eq!(line.line, line_of("mapped.c", "(void)part[i]"));
+    check_against_oracle(&command);
 }
 
 /// A matrix of small blocks, which are not reported one by one, has pages and a first toucher too.

@@ -89,6 +89,8 @@ pub struct ThreadMetrics {
     pub name: String,
     /// Its process, a row of the profile.
     pub process: u32,
+    /// Its rank on the host where it is one of an MPI job.
+    pub rank: Option<u32>,
     /// Instructions executed.
     pub instructions: u64,
     /// Reads of memory.
@@ -384,6 +386,11 @@ fn thread_rows(profile: &Profile, working: &[bool], best: &[NodeIx]) -> Vec<Thre
     rows.map(|((t, &works), &node)| ThreadMetrics {
         name: t.name.clone(),
         process: t.process.0,
+        rank: profile
+            .meta
+            .processes
+            .get(t.process.at())
+            .and_then(|p| p.rank),
         instructions: t.instructions,
         reads: t.reads,
         writes: t.writes,

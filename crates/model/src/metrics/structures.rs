@@ -20,6 +20,8 @@ pub struct StructureMetrics {
     /// Its row in this profile.
     #[serde(skip)]
     pub object: ObjectIx,
+    /// Its process, a row of the profile.
+    pub process: u32,
     /// Its name in the source, or a description.
     pub name: String,
     /// Its type in the source; empty where unknown.
@@ -210,6 +212,7 @@ fn metrics_of_structure(
     let each = || held.iter().copied();
     StructureMetrics {
         object: ObjectIx(object as u32),
+        process: o.process.0,
         name: o.name.clone(),
         type_name: o.type_name.clone(),
         kind: o.kind,

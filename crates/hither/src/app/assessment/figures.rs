@@ -239,6 +239,7 @@ fn anonymous(profile: &Profile) -> Option<f64> {
         !o.file.is_empty()
             || o.kind == ObjectKind::Stack
             || o.name.starts_with(Object::CONSTANTS_OF)
+            || o.name.starts_with('/') // a mapped file
     };
     let named = profile.objects.iter().filter(is_named);
     let known: u64 = named.map(|o| o.reads.saturating_add(o.writes)).sum();

@@ -76,12 +76,14 @@ impl LocatedStructures {
     }
 
     fn add_whole_region(&mut self, (number, region): (RegionIx, &Region), pages: &PageReads) {
-        let plain = region.file.is_empty() && region.size >= MIN_MAPPING;
+        let plain = region.file.is_empty();
         let (kind, name) = match region.kind {
+            RegionKind::Mmap if region.size < MIN_MAPPING => return,
             RegionKind::Mmap if plain => (
                 ObjectKind::Mmap,
                 format!("mapping #{} of {}", region.ordinal, show_bytes(region.size)),
             ),
+            RegionKind::Mmap => (ObjectKind::Mmap, region.file.clone()),
             RegionKind::Brk => (ObjectKind::Heap, "heap (brk)".to_owned()),
             RegionKind::Stack => (ObjectKind::Stack, "stack of the first thread".to_owned()),
             RegionKind::Shared => (ObjectKind::Shared, region.file.clone()),

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Anonymous mappings of at least this many bytes are structures of their own.
+/// Mappings of at least this many bytes are structures of their own.
 const MIN_MAPPING: u64 = 64 << 10;
 const SMALL_MAPPINGS: &str = "mappings below 64 KiB";
 
@@ -265,6 +265,7 @@ impl ObjectBuilder<'_> {
         let mut touched: Vec<u32> = self.input.pages.iter().map(|p| p.0 .0).collect();
         touched.dedup();
         let mut anonymous = 0;
+        let mut still_mapped = HashMap::new();
         for number in touched {
             let Some(known) = self.input.regions.all.get(number as usize) else {
                 continue;
@@ -275,16 +276,19 @@ impl ObjectBuilder<'_> {
             if has_kind && known.anonymous && known.has_blocks {
                 continue;
             }
-            let mapping = known.anonymous;
-            if region.kind == RegionKind::Mmap && mapping && region.size < MIN_MAPPING {
+            if region.kind == RegionKind::Mmap && region.size < MIN_MAPPING {
                 let (process, size) = (region.process.0 + 1, region.size);
                 let object = self.unnamed_object(ObjectKind::Mmap, SMALL_MAPPINGS, process);
                 self.found.objects[object as usize].size += size;
                 self.by_region.insert(number, object);
                 continue;
             }
+            if region.kind == RegionKind::Mmap && !known.anonymous {
+                self.add_file_mapping(number, &mut still_mapped);
+                continue;
+            }
             let (kind, name) = match region.kind {
-                RegionKind::Mmap if mapping => (ObjectKind::Mmap, mapping_name(region)),
+                RegionKind::Mmap => (ObjectKind::Mmap, mapping_name(region)),
                 RegionKind::Stack => (ObjectKind::Stack, stack_name(known)),
                 RegionKind::Shared if region.file.is_empty() => {
                     anonymous += 1;
@@ -307,6 +311,21 @@ impl ObjectBuilder<'_> {
             self.by_region.insert(number, object);
             self.found.ranges.push((object, number, 0, length));
         }
+    }
+
+    /// A file that a process maps for itself is one structure, as large as the largest of its mappings or as what is
+    /// mapped of it at the end. `still_mapped`: that by structure.
+    fn add_file_mapping(&mut self, number: u32, still_mapped: &mut HashMap<u32, u64>) {
+        let known = &self.input.regions.all[number as usize];
+        let (region, mapped) = (known.region.clone(), known.mapped << PAGE_BITS);
+        let object = self.unnamed_object(ObjectKind::Mmap, &region.file, region.process.0 + 1);
+        let at_the_end = still_mapped.entry(object).or_default();
+        *at_the_end += mapped;
+        let sum = &mut self.found.objects[object as usize];
+        sum.size = sum.size.max(region.size).max(*at_the_end);
+        sum.owner = region.thread;
+        self.by_region.insert(number, object);
+        self.found.ranges.push((object, number, 0, region.size));
     }
 
     /// Variables that only lie on touched pages and were not accessed are no use to anyone.

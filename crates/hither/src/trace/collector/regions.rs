@@ -26,7 +26,7 @@ pub struct KnownRegion {
     /// A stack that threads which started later had as well: the C library keeps those of ended threads.
     pub used_again: bool,
     /// Pages of it that its process has mapped.
-    mapped: u64,
+    pub mapped: u64,
 }
 
 impl KnownRegion {

@@ -6,9 +6,9 @@
 //! use all pages no place is local for most; what is wrong is that one memory serves them,
 //! and the severity is what it serves beyond an even part.
 use super::common::{
-    format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, shares_evidence,
-    shares_served_by_node, structure_finding, structure_label, thread_label, traffic_share, unit,
-    TrafficByNode, LEAST_GAIN,
+    format_percent, limit_findings, mapped_file, placeable_structures, ratio_or_zero_f64,
+    shares_evidence, shares_served_by_node, structure_finding, structure_label, thread_label,
+    traffic_share, unit, TrafficByNode, LEAST_GAIN,
 };
 use super::fix_snippets::{
     describe_allocation, hither_run_fix, interleave_fix, is_fortran, parallel_loop, uses_openmp,
@@ -17,7 +17,7 @@ use super::fix_snippets::{
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::thresholds::{ACC_RIGHT, E_HIGH};
-use hither_profile::{Finding, FindingKind, SuggestedFix, ThreadIx};
+use hither_profile::{shell_quote, Finding, FindingKind, SuggestedFix, ThreadIx};
 use std::collections::HashMap;
 
 /// Of the structure's pages, those that one thread touches first. Ours: most, but a few may
@@ -32,6 +32,10 @@ const EACH_ITS_PART: &str = "Let each thread write first the part that it will u
                              processor that it stays on: each page then lies on the node that \
                              uses it.";
 
+/// No policy of a mapping says where the page cache puts a file.
+const IN_PAGE_CACHE: &str =
+    "It is a file that the program maps: its pages lie in the page cache, where they were first \
+                             read, also by an earlier run. Take it out of the cache, and";
 const AS_USED: &str = "The loop that touches it first runs in parallel already, but deals it out otherwise \
                        than the loops that use it, or to one thread: give it their schedule and bounds, so that \
                        each page is touched first by the thread that uses it.";
@@ -168,6 +172,13 @@ fn exclusive_pages_finding(
     ];
     finding.evidence.extend(touching_line_text(case, structure));
     finding.evidence.extend(shares_evidence(case, structure));
+    if let Some(file) = mapped_file(case, structure) {
+        finding.fixes = vec![page_cache_fix(
+            file,
+            "have each thread read its part of it first.",
+        )];
+        return Some(finding);
+    }
     finding.fixes = vec![
         parallel_init_fix(case, structure),
         hither_run_fix(
@@ -213,6 +224,12 @@ fn shared_pages_finding(
     ];
     finding.evidence.extend(touching_line_text(case, structure));
     finding.evidence.extend(shares_evidence(case, structure));
+    if let Some(file) = mapped_file(case, structure) {
+        let mut fix = page_cache_fix(file, "have it read under an interleaving policy.");
+        fix.copy += &format!("\nnumactl --interleave=all -- {}", case.commands.program);
+        finding.fixes = vec![fix];
+        return Some(finding);
+    }
     finding.fixes = vec![
         interleave_fix(
             case,
@@ -302,6 +319,13 @@ fn parallel_init_fix(case: &FindingContext, structure: &StructureMetrics) -> Sug
     SuggestedFix {
         what: EACH_ITS_PART.to_owned(),
         copy: if known { code } else { String::new() },
+    }
+}
+
+fn page_cache_fix(file: &str, then: &str) -> SuggestedFix {
+    SuggestedFix {
+        what: format!("{IN_PAGE_CACHE} {then}"),
+        copy: format!("dd if={} iflag=nocache count=0", shell_quote(file)),
     }
 }
 

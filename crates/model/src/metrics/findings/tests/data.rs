@@ -95,6 +95,34 @@ fn the_first_touch_is_in_a_parallel_region() {
 }
 
 /// Pages first touched by a thread that hardly uses them, all used by thread 1.
+/// No initialisation of the program's decides where a file's pages lie, nor does a policy of the mapping.
+#[test]
+fn mapped_files_are_repaired_in_the_page_cache() {
+    let as_file = |made: Made, kind, file: &str| {
+        let mut made = made;
+        made.profile.objects[0].kind = kind;
+        made.profile.regions[0].file = file.to_owned();
+        made.finds(first_touch::find).fixes
+    };
+    for kind in [ObjectKind::Mmap, ObjectKind::Shared] {
+        let fixes = as_file(blocks(|_| 0), kind, "/data/a table");
+        assert!(fixes[0].what.contains("page cache"), "{fixes:?}");
+        assert_eq!(fixes[0].copy, "dd if='/data/a table' iflag=nocache count=0");
+        assert_eq!(fixes.len(), 1);
+        let fixes = as_file(shared(|_| 0, 10, 10), kind, "/data/table");
+        assert!(fixes[0].copy.contains("\nnumactl --interleave=all -- "));
+    }
+    for (kind, file) in [
+        (ObjectKind::Shared, "/dev/shm/table"),
+        (ObjectKind::Shared, "/memfd:table (deleted)"),
+        (ObjectKind::Mmap, ""),
+        (ObjectKind::Heap, "/data/table"),
+    ] {
+        let fixes = as_file(blocks(|_| 0), kind, file);
+        assert!(!fixes[0].what.contains("page cache"), "{fixes:?}");
+    }
+}
+
 #[test]
 fn one_thread_is_the_first_on_three_quarters_of_the_pages() {
     let made = |first: u32| {

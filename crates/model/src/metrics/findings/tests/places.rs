@@ -256,6 +256,20 @@ fn work_that_one_thread_does_is_to_be_shared_out() {
     }
 }
 
+/// Threads of a pool that nobody uses leave two that communicate alike.
+#[test]
+fn idle_threads_are_no_measure_of_communication() {
+    let with = |idle: u64| {
+        let mut made = working(4).talk(0..1, &[(0, 3, 8000)]);
+        for (thread, n) in made.profile.threads.iter_mut().zip([1000, idle, idle, 600]) {
+            thread.instructions = n;
+        }
+        made
+    };
+    with(10).finds(communication_imbalance::find);
+    with(9).finds_nothing(communication_imbalance::find);
+}
+
 /// A_min: with 4 threads 1200 events in a second are 150 per cell. And one per 100 accesses.
 #[test]
 fn little_communication_is_no_imbalance() {

@@ -1,0 +1,116 @@
+//! The table of data structures of `hither stat`.
+use std::collections::{BTreeSet, HashMap};
+
+use super::style::{bytes, count, percent, ranges, strip_control_characters, TerminalStyle};
+use hither_model::metrics::metrics_report::MetricsReport;
+use hither_model::metrics::structures::StructureMetrics;
+use hither_profile::ThreadIx;
+
+/// The structures with most traffic. Those of one declaration are one row, in however many processes.
+pub fn table(report: &MetricsReport, top: usize, style: TerminalStyle) -> String {
+    let found = merge_processes(&report.structures);
+    let rows: Vec<_> = found.iter().take(top).map(structure_row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = [
+        "name",
+        if report.run.online {
+            "faults"
+        } else {
+            "accesses"
+        },
+        "share",
+        "fetches",
+        "size",
+        "first touch",
+        "E",
+        "right",
+    ];
+    let mut out = style.table(&header, rows, &[1, 2, 3, 4, 6, 7]);
+    let left = found.len().saturating_sub(top);
+    if left > 0 {
+        out.push_str(&format!("  ... and {left} more (-n {})\n", found.len()));
+    }
+    out
+}
+
+/// One row for what ranks or forked processes each have of a declaration; as before, those with the largest share
+/// of accesses or fetches first.
+fn merge_processes(all: &[StructureMetrics]) -> Vec<StructureMetrics> {
+    let mut rows: Vec<(StructureMetrics, BTreeSet<u32>)> = Vec::new();
+    let mut row_of = HashMap::new();
+    for s in all {
+        let key = (&s.name, &s.type_name, s.kind, &s.file, s.line, &s.function);
+        let at = *row_of.entry(key).or_insert(rows.len());
+        match rows.get_mut(at) {
+            None => rows.push((s.clone(), BTreeSet::from([s.process]))),
+            Some((sum, processes)) => {
+                add(sum, s);
+                processes.insert(s.process);
+            }
+        }
+    }
+    for (row, processes) in rows.iter_mut().filter(|(_, of)| of.len() > 1) {
+        row.name += &format!(" ({} processes)", processes.len());
+    }
+    let larger = |s: &StructureMetrics| s.fetch_share.unwrap_or(0.0).max(s.share);
+    rows.sort_by(|(a, _), (b, _)| larger(b).total_cmp(&larger(a)));
+    rows.into_iter().map(|(row, _)| row).collect()
+}
+
+fn add(sum: &mut StructureMetrics, s: &StructureMetrics) {
+    let (of_a, of_b) = (sum.accesses() as f64, s.accesses() as f64);
+    let mean = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => Some((a * of_a + b * of_b) / (of_a + of_b).max(1.0)),
+        (a, b) => a.or(b),
+    };
+    sum.exclusivity = mean(sum.exclusivity, s.exclusivity);
+    sum.first_touch_accuracy = mean(sum.first_touch_accuracy, s.first_touch_accuracy);
+    sum.reads += s.reads;
+    sum.writes += s.writes;
+    sum.share += s.share;
+    sum.fetch_share = sum.fetch_share.zip(s.fetch_share).map(|(a, b)| a + b);
+    sum.size += s.size;
+    sum.pages += s.pages;
+    sum.estimated |= s.estimated;
+    sum.first_touch.extend(&s.first_touch);
+    sum.first_touch.sort_by_key(|t| std::cmp::Reverse(t.1));
+}
+
+fn structure_row(s: &StructureMetrics) -> Vec<String> {
+    let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), percent);
+    vec![
+        strip_control_characters(&s.name),
+        format!(
+            "{}{}",
+            if s.estimated { "~" } else { "" },
+            count(s.accesses())
+        ),
+        percent(s.share),
+        number(s.fetch_share),
+        bytes(s.size),
+        first_touchers(&s.first_touch, s.pages),
+        number(s.exclusivity),
+        number(s.first_touch_accuracy),
+    ]
+}
+
+/// `0`, `0 (83 %)`, `0-63`: the thread that placed most, or the threads that share it.
+fn first_touchers(touched: &[(ThreadIx, u64)], pages: u64) -> String {
+    match touched {
+        [] => "-".to_owned(),
+        [(thread, _)] => thread.to_string(),
+        [(thread, most), ..] if *most * 2 > pages => {
+            format!(
+                "{thread} ({:.0} %)",
+                *most as f64 * 100.0 / pages.max(1) as f64
+            )
+        }
+        many => {
+            let mut threads: Vec<u32> = many.iter().map(|t| t.0 .0).collect();
+            threads.sort_unstable();
+            ranges(&threads)
+        }
+    }
+}
