@@ -426,6 +426,13 @@ struct hi_comm {
 #define HI_SHADOW_SECOND 16u
 #define HI_SHADOW_BITS 13u
 #define HI_NODE_USERS 6u
+/* Marks of a user in a node. MISSES: its next access to the line misses, and then it finds all who have come
+ * meanwhile; threads that join need not tell it. Others set it, before they make sure that it is so; the user
+ * clears it once it has entered the line, before it lists the others. SETTLED: all that it did with the line is
+ * credited. Only the user sets it, and clears it as it enters the line again. */
+#define HI_USER_MISSES (1u << 15)
+#define HI_USER_SETTLED (1u << 14)
+#define HI_USER_MARKS (HI_USER_MISSES | HI_USER_SETTLED)
 struct hi_user_node {
   uint16_t user[HI_NODE_USERS];
   uint32_t next; /* 0: none yet */
@@ -435,6 +442,7 @@ struct hi_user_node {
 #define HI_VERSION_LOW 13u
 #define HI_VERSION_HIGH 29u
 #define HI_VERSION_BITS (7ull << HI_VERSION_LOW | 7ull << HI_VERSION_HIGH)
+_Static_assert(!(HI_USER_MARKS & HI_SHADOW_THREAD), "a user in a node has room for marks");
 _Static_assert(HI_MAX_THREADS <= HI_SHADOW_THREAD && HI_USER_NODES <= 1u << 2 * HI_SHADOW_BITS,
                "two threads, or a node, fit in a shadow word");
 _Static_assert(HI_MAX_THREADS < HI_LIST_WORDS / 8, "the lists of a thread have room for some of all threads");

@@ -166,11 +166,17 @@ static bool make_stale(struct hi_found_entry f, uint64_t flags) {
                                      __ATOMIC_RELAXED);
 }
 
-/* Notes in the side record of another user that this thread joined the line, and after how many of
- * that user's accesses. */
-static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+/* The next access of `other` to the line has to miss. */
+static void recall_entry(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
   struct hi_found_entry f = entry_of(t, other, page, line);
-  if (!f.entry) return;
+  if (f.entry) make_stale(f, 0);
+}
+
+/* Notes in the side record of another user that this thread joined the line, and after how many of
+ * that user's accesses. False if there is no entry, or no room in it. */
+static bool join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+  struct hi_found_entry f = entry_of(t, other, page, line);
+  if (!f.entry) return false;
   struct hi_side *s = f.side;
   uint32_t n = f.entry->reads + f.entry->writes;
   if (!s->z1) {
@@ -179,13 +185,19 @@ static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
   } else if (!s->z2) {
     s->s2 = n;
     s->z2 = (uint16_t)t->index;
-  } else make_stale(f, 0);
+  } else return false;
+  return true;
 }
 
-/* The next access of `other` to the line has to miss. */
-static void recall_entry(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct hi_found_entry f = entry_of(t, other, page, line);
-  if (f.entry) make_stale(f, 0);
+/* Tells those who used the line before that this thread has joined it: in their entries, or by marks that
+ * the next who join need not look behind. */
+static void tell_others(struct hi_local *t, uint64_t word, uint32_t page, uint64_t line) {
+  struct hi_user_walk users = hi_walk_users(word);
+  for (uint32_t other; (other = hi_next_user(&users)) && other != t->index;) {
+    if (users.marks & HI_USER_MISSES || join(t, other, page, line)) continue;
+    hi_mark_user(&users, HI_USER_MISSES);
+    recall_entry(t, other, page, line);
+  }
 }
 
 /* The objects in a range change: further accesses to its lines have to miss and find the new
@@ -234,9 +246,9 @@ static void share_used(struct hi_local *t, struct hi_side *s, uint64_t *word, ui
     return;
   }
   bool joins = hi_register_user(t, word);
-  hi_list_others(t, s, __atomic_load_n(word, __ATOMIC_ACQUIRE), joins);
-  if (!joins) return;
-  for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) join(t, other, page, line);
+  v = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  hi_list_others(t, s, v, joins);
+  if (joins) tell_others(t, v, page, line);
 }
 
 static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, uint64_t line) {

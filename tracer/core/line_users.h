@@ -34,13 +34,14 @@ static inline uint64_t hi_node_word(const struct hi_local *t, uint64_t before, u
 /* A walk over the users of a line. */
 struct hi_user_walk {
   uint64_t word;
-  const struct hi_user_node *node;
+  struct hi_user_node *node;
   uint32_t at, nodes;
+  uint16_t marks; /* of the user at which it is */
 };
 
 static inline struct hi_user_walk hi_walk_users(uint64_t word) {
-  const struct hi_user_node *node = word & HI_USERS ? &hi_run.user_nodes[hi_node_of(word)] : NULL;
-  return (struct hi_user_walk){word, node, 0, 0};
+  struct hi_user_node *node = word & HI_USERS ? &hi_run.user_nodes[hi_node_of(word)] : NULL;
+  return (struct hi_user_walk){word, node, 0, 0, 0};
 }
 
 /* The next user, 0 after the last. */
@@ -57,9 +58,16 @@ static inline uint32_t hi_next_user(struct hi_user_walk *w) {
     w->node = &hi_run.user_nodes[next % HI_USER_NODES];
     w->at = 0;
   }
-  user = __atomic_load_n(&w->node->user[w->at], __ATOMIC_RELAXED);
+  user = __atomic_load_n(&w->node->user[w->at], __ATOMIC_ACQUIRE);
   if (user) w->at++;
+  w->marks = user & HI_USER_MARKS;
+  user &= HI_SHADOW_THREAD;
   return user < HI_MAX_THREADS ? user : 0;
+}
+
+/* Marks the user at which a walk is, if it stands in a node. */
+static inline void hi_mark_user(const struct hi_user_walk *w, uint16_t mark) {
+  if (w->node) __atomic_fetch_or(&w->node->user[w->at - 1], mark, __ATOMIC_ACQ_REL);
 }
 
 /* line_users_lean.c */

@@ -18,15 +18,19 @@ uint32_t hi_new_node(uint32_t a, uint32_t b, uint32_t c) {
   return at;
 }
 
-/* Whether the thread is appended to the users in a node and those behind it; false if it is there. */
+/* Whether the thread is appended to the users in a node and those behind it; false if it is there, from now on
+ * without marks. */
 static bool append(const struct hi_local *t, uint32_t at) {
   uint16_t me = (uint16_t)t->index;
   for (uint32_t nodes = 0; nodes <= HI_MAX_NODES; nodes++) {
     struct hi_user_node *node = &hi_run.user_nodes[at % HI_USER_NODES];
     for (uint32_t i = 0; i < HI_NODE_USERS; i++) {
-      uint16_t user = 0;
-      if (__atomic_load_n(&node->user[i], __ATOMIC_RELAXED) == me) return false;
-      if (__atomic_load_n(&node->user[i], __ATOMIC_RELAXED)) continue;
+      uint16_t user = __atomic_load_n(&node->user[i], __ATOMIC_RELAXED);
+      if ((user & HI_SHADOW_THREAD) == me) {
+        if (user != me) __atomic_fetch_and(&node->user[i], HI_SHADOW_THREAD, __ATOMIC_ACQ_REL);
+        return false;
+      }
+      if (user) continue;
       if (__atomic_compare_exchange_n(&node->user[i], &user, me, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         return true;
     }

@@ -74,6 +74,22 @@ fn readers_that_come_late() {
     }
 }
 
+/// Lines that leave the line caches of many users and come back are settled each time, once for each pair.
+#[test]
+fn sweeps_over_more_than_the_line_caches_hold() {
+    let (n, r, pages) = (8, 4, 16_384);
+    for way in WAYS {
+        let profile = in_one_slice(&format!("sweep {n} {r} {pages}"), way);
+        check_matrix(&profile.matrix(), |i, _| {
+            let events = (2 * r - u64::from(i != 0)) * pages;
+            (events - events / 50, events + CREATION)
+        });
+        check_matrix(&coherence(&profile), |_, _| {
+            (r * pages - r * pages / 50, r * pages + CREATION)
+        });
+    }
+}
+
 /// Also between processes, and where lines are evicted and entered again while others have them.
 #[test]
 fn the_same_as_the_oracle() {
