@@ -397,7 +397,8 @@ struct hi_piece {
 #define HI_FETCH_PERIOD (1u << HI_FETCH_PERIOD_LOG2)
 #define HI_FETCH_WAYS 16u
 
-/* Arena of one thread: entries[0], entries[1], side[0], side[1], each 1 << cache_log2, then
+/* Arena of one thread, aligned to the size of entries[0]: entries[0], entries[1], side[0], side[1], each 1 <<
+ * cache_log2, of which many threads use only the end (core/state.h), then
  * uint64_t[fetch_sets][HI_FETCH_WAYS], then uint16_t[HI_LIST_WORDS]: lists of side records, struct
  * hi_left_line[1 << HI_LEFT_LOG2], and struct hi_line_use[HI_CONTINUED_USES]. */
 

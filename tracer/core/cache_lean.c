@@ -92,8 +92,9 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
 }
 
 static void flush_group(struct hi_local *t, uint32_t group) {
-  struct hi_entry *e = &t->current[group * HI_GROUP];
-  struct hi_side *s = &t->current_side[group * HI_GROUP];
+  uint64_t at = group * HI_GROUP - hi_window(t->index_mask);
+  struct hi_entry *e = &t->current[at];
+  struct hi_side *s = &t->current_side[at];
   for (uint32_t i = 0; i < HI_GROUP; i++)
     if (e[i].tag) {
       count_entry(t, &e[i], &s[i]);
@@ -116,14 +117,15 @@ void hi_flush(struct hi_local *t) {
 void hi_forget_page(struct hi_local *t, uint64_t page) {
   uint64_t step = 1ull << hi_run.line_log2;
   for (uint64_t line = page << HI_PAGE_SHIFT; line < (page + 1) << HI_PAGE_SHIFT; line += step) {
-    struct hi_entry *e = &t->current[hi_index(line)];
+    struct hi_entry *e = &t->current[hi_index(t, line)];
     if ((e->tag & HI_TAG_LINE) != line) continue;
-    evict(t, e, &t->current_side[hi_index(line)]);
+    evict(t, e, &t->current_side[hi_index(t, line)]);
     e->tag = 0;
   }
 }
 
 static inline void mark_used(struct hi_local *t, uint64_t at) {
+  at += hi_window(t->index_mask);
   t->shared->used[at / HI_GROUP / 64] |= 1ull << (at / HI_GROUP % 64);
 }
 
@@ -173,7 +175,7 @@ static void recall_entry(struct hi_local *t, uint32_t other, uint32_t page, uint
 }
 
 /* Notes in the side record of another user that this thread joined the line, and after how many of
- * that user's accesses. False if there is no entry, or no room in it. */
+ * that user's accesses. False if that user's next access misses instead. */
 static bool join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
   struct hi_found_entry f = entry_of(t, other, page, line);
   if (!f.entry) return false;
@@ -185,13 +187,21 @@ static bool join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
   } else if (!s->z2) {
     s->s2 = n;
     s->z2 = (uint16_t)t->index;
-  } else return false;
+  } else {
+    make_stale(f, 0);
+    return false;
+  }
   return true;
 }
 
-/* Tells those who used the line before that this thread has joined it: in their entries, or by marks that
- * the next who join need not look behind. */
-static void tell_others(struct hi_local *t, uint64_t word, uint32_t page, uint64_t line) {
+/* Tells those who used the line before that this thread has joined it. Where they are many, those whose next
+ * access misses are marked, so that the next who join need not look at their entries. */
+static void tell_others(struct hi_local *t, const struct hi_side *s, uint64_t word, uint64_t line) {
+  uint32_t page = hi_side_page(s);
+  if (HI_LIKELY(!hi_many_others(t, s))) {
+    for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) join(t, other, page, line);
+    return;
+  }
   struct hi_user_walk users = hi_walk_users(word);
   for (uint32_t other; (other = hi_next_user(&users)) && other != t->index;) {
     if (users.marks & HI_USER_MISSES || join(t, other, page, line)) continue;
@@ -216,9 +226,9 @@ void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
       line = next - step; /* never touched */
       continue;
     }
-    struct hi_entry *e = &t->current[hi_index(line)];
+    struct hi_entry *e = &t->current[hi_index(t, line)];
     if ((e->tag & HI_TAG_LINE) == line) {
-      evict(t, e, &t->current_side[hi_index(line)]);
+      evict(t, e, &t->current_side[hi_index(t, line)]);
       e->tag = 0;
     }
     uint64_t v = __atomic_load_n(hi_shadow_word(page, line), __ATOMIC_RELAXED);
@@ -248,7 +258,7 @@ static void share_used(struct hi_local *t, struct hi_side *s, uint64_t *word, ui
   bool joins = hi_register_user(t, word);
   v = __atomic_load_n(word, __ATOMIC_ACQUIRE);
   hi_list_others(t, s, v, joins);
-  if (joins) tell_others(t, v, page, line);
+  if (joins) tell_others(t, s, v, line);
 }
 
 static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, uint64_t line) {
@@ -271,7 +281,7 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
     if (hi_in_slice(t, v)) return;
     uint32_t object = hi_object_at(line);
     if (HI_UNLIKELY(object & HI_SPLIT)) return; /* which of them is known by a miss only */
-    uint64_t at = hi_index(line);
+    uint64_t at = hi_index(t, line);
     struct hi_entry *e = &t->current[at];
     struct hi_side *s = &t->current_side[at];
     if (e->tag) evict(t, e, s);
@@ -286,7 +296,7 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
 
 static inline bool walks_up(const struct hi_local *t, uint64_t line) {
   uint64_t one = line - (1ull << hi_run.line_log2), two = line - (2ull << hi_run.line_log2);
-  return t->current[hi_index(one)].tag == one && t->current[hi_index(two)].tag == two;
+  return t->current[hi_index(t, one)].tag == one && t->current[hi_index(t, two)].tag == two;
 }
 
 /* Observes an access that found another user of its line. Most often the next accesses to the
@@ -364,7 +374,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   if (HI_UNLIKELY(epoch != t->epoch && t->index)) hi_tick(t, epoch);
   if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot)) hi_switch(t);
   uint64_t line = hi_line_of(address);
-  uint64_t at = hi_index(line);
+  uint64_t at = hi_index(t, line);
   struct hi_entry *e = &t->current[at];
   if (HI_UNLIKELY(e->tag == line)) { /* the base was flipped after the inline code had read it */
     e->reads += HI_READS(counts);

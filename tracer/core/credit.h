@@ -74,11 +74,12 @@ static inline struct hi_found_entry hi_count_of(const struct hi_local *t, uint32
   line = hi_line_in(o, page, line);
   uint64_t entries = (uint64_t)hi_run.index_mask + 1;
   char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
-  uint64_t at = hi_index(line);
-  struct hi_entry *e = (struct hi_entry *)arena + (o->cache & 1) * entries + at;
+  uint32_t mask = hi_arena_mask(o->arena);
+  uint64_t at = (o->cache & 1) * entries + hi_window(mask) + hi_index_of(mask, line);
+  struct hi_entry *e = (struct hi_entry *)arena + at;
   uint64_t tag = __atomic_load_n(&e->tag, __ATOMIC_RELAXED);
   if ((tag & HI_TAG_LINE) != line || !line) return none;
-  struct hi_side *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
+  struct hi_side *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + at;
   return (struct hi_found_entry){e, side, tag};
 }
 #endif

@@ -7,6 +7,7 @@
 #define HITHER_LINE_USERS_H
 #include "state.h"
 
+#define HI_MANY_OTHERS (2 * HI_NODE_USERS)
 #define HI_MAX_NODES (HI_MAX_THREADS / HI_NODE_USERS + 1) /* of a line */
 
 /* Whether a shadow word is of the thread's slice. */
@@ -84,6 +85,11 @@ static inline uint32_t hi_other(const struct hi_local *t, const struct hi_side *
   if (s->others < HI_OTHERS) return i ? 0 : s->others;
   const uint16_t *list = hi_list(t, s->others);
   return i < list[0] ? list[i + 1] : 0;
+}
+
+/* Whether there are so many that marks pay. */
+static inline bool hi_many_others(const struct hi_local *t, const struct hi_side *s) {
+  return s->others >= HI_OTHERS && hi_list(t, s->others)[0] >= HI_MANY_OTHERS;
 }
 
 /* All side records are void. */

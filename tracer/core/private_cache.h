@@ -103,7 +103,7 @@ static inline void hi_count_fetch(struct hi_local *t, const struct hi_side *s, u
 /* The thread's next access to the line has to miss the line cache. */
 static inline void hi_look_again(struct hi_local *t, uint64_t line) {
   uint64_t tag = line;
-  __atomic_compare_exchange_n(&t->current[hi_index(line)].tag, &tag, line | HI_STALE, false, __ATOMIC_RELAXED,
+  __atomic_compare_exchange_n(&t->current[hi_index(t, line)].tag, &tag, line | HI_STALE, false, __ATOMIC_RELAXED,
                               __ATOMIC_RELAXED);
 }
 

@@ -51,10 +51,26 @@ static void locate(struct hi_header *h) {
 #define VERSION_TEXT(number) "hither tracer, wire " TEXT(number) ";"
 __attribute__((used)) static const char version_text[] = VERSION_TEXT(HI_VERSION);
 
+static uint64_t cache_bytes(const struct hi_header *h) { return sizeof(struct hi_entry) << h->cache_log2; }
+
 /* Whether the segment has this tracer's version and a supported size of line cache. */
 static bool fits(const struct hi_header *h) {
   return h->magic == HI_MAGIC && h->version == HI_VERSION && h->header_size == sizeof *h &&
-         h->cache_log2 >= HI_CACHE_LOG2_MIN && h->cache_log2 <= HI_CACHE_LOG2_MAX;
+         h->cache_log2 >= HI_CACHE_LOG2_MIN && h->cache_log2 <= HI_CACHE_LOG2_MAX &&
+         h->off_arenas % cache_bytes(h) == 0 && h->arena_size % cache_bytes(h) == 0;
+}
+
+/* Maps the file, at a multiple of `alignment`. */
+static void *map_file(int fd, uint64_t size, uint64_t alignment) {
+  uint64_t room = size + alignment;
+  char *all = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) return MAP_FAILED;
+  char *start = (char *)hi_aligned((uint64_t)all, alignment), *end = start + size;
+  if (start > all) munmap(all, (size_t)(start - all));
+  munmap(end, (size_t)(all + room - end));
+  void *map = mmap(start, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+  if (map == MAP_FAILED) munmap(start, size);
+  return map;
 }
 
 static void *reserve(uint64_t size) {
@@ -72,12 +88,15 @@ bool hi_attach(const char *path) {
   int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return false;
   struct hi_header *h = mmap(NULL, sizeof *h, PROT_READ, MAP_SHARED, fd, 0);
-  uint64_t size = 0;
+  uint64_t size = 0, alignment = 0;
   if (h != MAP_FAILED) {
-    if (fits(h) && !h->closed) size = h->total_size;
+    if (fits(h) && !h->closed) {
+      size = h->total_size;
+      alignment = cache_bytes(h);
+    }
     munmap(h, sizeof *h);
   }
-  void *map = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0) : MAP_FAILED;
+  void *map = size ? map_file(fd, size, alignment) : MAP_FAILED;
   close(fd);
   if (map == MAP_FAILED) return false;
   hi_run.pagemap = reserve(HI_MAP_PAGES * sizeof(uint32_t));

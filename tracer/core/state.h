@@ -23,6 +23,7 @@
 #define HI_HOT_LINES 64u
 #define HI_LIST_HASHES 64u
 #define HI_CONTENDED_LOG2 6u
+#define HI_LARGE_CACHES 64u /* arenas with line caches of full size, see hi_arena_mask */
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
 
@@ -62,7 +63,7 @@ struct hi_run {
   uint32_t *pagemap;               /* page number -> page id; private to the process, wiped on fork */
   uint64_t stack_top, stack_limit; /* of the main stack, which grows down to the limit; 0: not known */
   uint32_t line_log2;
-  uint32_t index_mask; /* entries in a line cache - 1 */
+  uint32_t index_mask; /* entries in the largest line cache - 1 */
   uint32_t fetch_sets;
   uint32_t process; /* ordinal of this process, 0: not traced */
 };
@@ -82,6 +83,7 @@ struct hi_local {
   uint64_t volatile *program_call;
   uint64_t volatile *stack_pointer; /* of the program, less HI_STUB_STACK, where core was called */
   uint32_t index, epoch;
+  uint32_t index_mask;  /* entries in its line caches - 1 */
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */
   uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
   uint32_t sample_left; /* lines to enter until the next that is followed */
@@ -121,12 +123,33 @@ typedef uint64_t hi_counts;
 
 static inline uint64_t hi_line_of(uint64_t address) { return address & ~((1ull << hi_run.line_log2) - 1); }
 
-/* Index of a line in a line cache. Neighbouring lines have neighbouring entries. The bits just
- * above the index are folded into it, so that arrays a power of two apart do not conflict.
+/* Index of a line in a line cache of that many entries, less one. Neighbouring lines have neighbouring entries.
+ * The bits just above the index are folded into it, so that arrays a power of two apart do not conflict.
  * dynamorio/probe.c computes the same inline. */
-static inline uint64_t hi_index(uint64_t line) {
-  return ((line ^ line >> HI_FOLD) >> hi_run.line_log2) & hi_run.index_mask;
+static inline uint64_t hi_index_of(uint32_t mask, uint64_t line) {
+  return ((line ^ line >> HI_FOLD) >> hi_run.line_log2) & mask;
 }
+
+static inline uint64_t hi_index(const struct hi_local *t, uint64_t line) { return hi_index_of(t->index_mask, line); }
+
+/* Entries of a line cache in this arena, less one. The arenas with the lowest numbers are taken first: the first
+ * HI_LARGE_CACHES threads that live at the same time have full ones, as many more have half of that, twice as many
+ * more a quarter, and so on, so that those that each doubling adds take together as much memory as the first. */
+static inline uint32_t hi_arena_mask(uint32_t arena) {
+  uint32_t mask = hi_run.index_mask;
+  for (uint32_t n = arena / HI_LARGE_CACHES; n && mask >= 2 * HI_GROUP - 1; n /= 2) mask /= 2;
+  return mask;
+}
+
+/* The next multiple of a power of two. */
+static inline uint64_t hi_aligned(uint64_t address, uint64_t to) { return (address + to - 1) & ~(to - 1); }
+
+/* Bytes of the largest line cache, to which the memory of each is aligned. */
+static inline uint64_t hi_cache_bytes(void) { return ((uint64_t)hi_run.index_mask + 1) * sizeof(struct hi_entry); }
+
+/* Where in the memory for the largest line cache a smaller one begins: it is the end of it. The memory is aligned to
+ * its size, so that this is an `or` of bits, by which inline code with one mask for all threads finds entries. */
+static inline uint64_t hi_window(uint32_t mask) { return hi_run.index_mask - mask; }
 
 static inline uint64_t *hi_shadow_word(uint32_t page, uint64_t address) {
   uint32_t lines_log2 = HI_PAGE_SHIFT - hi_run.line_log2;
@@ -199,7 +222,7 @@ struct hi_creation {
 };
 void hi_thread_created(uint32_t index, struct hi_creation creation);
 void hi_thread_joined(uint64_t thread_pointer);
-void hi_place_caches(struct hi_local *t, void *memory);
+void hi_place_caches(struct hi_local *t, void *memory, uint32_t arena);
 bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creator, uint64_t stack_pointer,
                      uint64_t volatile *base_slot, uint64_t volatile *instructions);
 void hi_thread_end(struct hi_local *t);

@@ -85,15 +85,17 @@ void hi_thread_give_back(uint32_t index) {
 
 _Static_assert(HI_MAX_THREADS % 64 == 0, "every bit of arena_busy is an arena");
 
-/* Lays out the line caches in `memory`, which is zero: so is a new arena, and the last thread
- * of a used one has emptied it. */
-void hi_place_caches(struct hi_local *t, void *memory) {
+/* Lays out the line caches of arena number `arena` in `memory`, which is zero: so is a new arena, and the
+ * last thread of a used one has emptied it. */
+void hi_place_caches(struct hi_local *t, void *memory, uint32_t arena) {
   uint64_t entries = (uint64_t)hi_run.index_mask + 1;
-  t->entries[0] = memory;
+  t->index_mask = hi_arena_mask(arena);
+  t->entries[0] = (struct hi_entry *)memory + hi_window(t->index_mask);
   t->entries[1] = t->entries[0] + entries;
-  t->side[0] = (struct hi_side *)(t->entries[1] + entries);
+  struct hi_side *sides = (struct hi_side *)((struct hi_entry *)memory + 2 * entries);
+  t->side[0] = sides + hi_window(t->index_mask);
   t->side[1] = t->side[0] + entries;
-  t->cached = (uint64_t *)(t->side[1] + entries);
+  t->cached = (uint64_t *)(sides + 2 * entries);
   t->lists = (uint16_t *)(t->cached + (uint64_t)hi_run.fetch_sets * HI_FETCH_WAYS);
   t->left = (struct hi_left_line *)((char *)memory + hi_run.header->left_in_arena);
   t->continued = hi_continued_uses(t->left);
@@ -111,7 +113,7 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
     __atomic_add_fetch(&h->lost_threads, 1, __ATOMIC_RELAXED);
     return false;
   }
-  hi_place_caches(t, hi_run.arenas + h->arena_size * arena);
+  hi_place_caches(t, hi_run.arenas + h->arena_size * arena, arena);
   t->index = index;
   t->base_slot = base_slot;
   t->instructions = instructions;

@@ -29,6 +29,7 @@ struct thread_memory {
   struct hi_local local;
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
   struct hi_thread untraced;    /* in place of the slot in the segment */
+  char *caches;                 /* of an untraced thread */
   char stack[HOST_STACK_BYTES] __attribute__((aligned(64)));
 };
 
@@ -58,16 +59,18 @@ static uint64_t volatile *slots_here(void) {
 }
 
 static size_t caches_size(void) {
-  return 2 * ((size_t)hi_run.index_mask + 1) * (sizeof(struct hi_entry) + sizeof(struct hi_side));
+  size_t entries = 2 * ((size_t)hi_run.index_mask + 1);
+  return hi_cache_bytes() + entries * (sizeof(struct hi_entry) + sizeof(struct hi_side));
 }
 
 /* A thread beyond the limits runs the inline code too: it gets line caches outside the segment. */
 static void start_untraced(struct thread_memory *m, uint64_t volatile *slots) {
   struct hi_local *t = &m->local;
-  char *caches = dr_raw_mem_alloc(caches_size(), DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
-  if (!caches) dr_abort();
+  m->caches = dr_raw_mem_alloc(caches_size(), DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
+  if (!m->caches) dr_abort();
   memset(t, 0, sizeof *t);
-  hi_place_caches(t, caches);
+  uint64_t aligned = hi_aligned((uint64_t)m->caches, hi_cache_bytes());
+  hi_place_caches(t, (void *)aligned, 0);
   t->shared = &m->untraced;
   t->directory = hi_run.directory;
   t->comm = hi_run.comm;
@@ -156,7 +159,7 @@ static void on_thread_exit(void *dc) {
     read_name(t); /* at the exit of the process its last thread comes here for all that live */
     hi_thread_end(t);
   } else if (!t->index) {
-    dr_raw_mem_free(t->entries[0], caches_size());
+    dr_raw_mem_free(((struct thread_memory *)t)->caches, caches_size());
   } else if (hi_locals[t->index] == t) {
     /* A vfork'ed child shares this memory under another pid. Its counts stay in the segment for
      * the collector, but its base must not be flipped any more. */

@@ -2,7 +2,7 @@
  *
  *     lea  r1, [lowest address]
  *     rorx r2, r1, fold ; xor r2, r1 ; shr r2, line_log2 - 4
- *     and  r2d, mask ; add r2, gs:[base]                                 r2 = entry
+ *     and  r2d, mask ; or r2, gs:[base]                                  r2 = entry
  *     sub  r1, [r2]              ; cmp r1, line - 1 - span               all of the window in this line?
  *     jbe  hit
  *     (miss or straddle: the slow path)
@@ -57,7 +57,7 @@ static void find_entry(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, r
   PUT(INSTR_CREATE_xor(dc, REG(r2), REG(r1)));
   PUT(INSTR_CREATE_shr(dc, REG(r2), OPND_CREATE_INT8((int)hi_run.line_log2 - ENTRY_LOG2)));
   PUT(INSTR_CREATE_and(dc, REG(reg_64_to_32(r2)), OPND_CREATE_INT32((int)(hi_run.index_mask << ENTRY_LOG2))));
-  PUT(INSTR_CREATE_add(dc, REG(r2), host_slot(dc, SLOT_BASE)));
+  PUT(INSTR_CREATE_or(dc, REG(r2), host_slot(dc, SLOT_BASE))); /* which may have bits of the mask set: hi_window */
 }
 
 /* "Below or equal" if the bytes from r1 to r1 + span are in the line of entry r2. */

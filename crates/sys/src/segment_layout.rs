@@ -57,13 +57,19 @@ impl SegmentLayout {
             [wire::MAX_THREADS, wire::MAX_PAGES, wire::MAX_BLOCKS].map(u64::from);
         let cache_entries = 1u64 << cache_log2;
         let fetch_lines = u64::from(fetch_sets) * u64::from(wire::FETCH_WAYS);
-        let entry = size_of::<wire::LineCacheEntry>() + size_of::<wire::SideRecord>();
-        let lists = 2 * cache_entries * entry as u64 + fetch_lines * 8;
+        let [entry, side] = [
+            size_of::<wire::LineCacheEntry>(),
+            size_of::<wire::SideRecord>(),
+        ]
+        .map(|bytes| bytes as u64);
+        // To which the tracer aligns each of them.
+        let cache_bytes = cache_entries * entry;
+        let lists = 2 * cache_entries * (entry + side) + fetch_lines * 8;
         let left = lists + u64::from(wire::LIST_WORDS) * 2;
         let continued = left + u64::from(wire::LEFT_LINES) * size_of::<wire::LeftLine>() as u64;
-        let arena_size = page_up(
-            continued + u64::from(wire::CONTINUED_USES) * size_of::<wire::LineUseCount>() as u64,
-        );
+        let continued_bytes =
+            u64::from(wire::CONTINUED_USES) * size_of::<wire::LineUseCount>() as u64;
+        let arena_size = (continued + continued_bytes).next_multiple_of(cache_bytes);
         let shadow_bytes = (4096 >> line_log2) * 8;
         let mut l = SegmentLayout {
             threads: area(threads * size_of::<wire::SegmentThread>() as u64),
@@ -86,7 +92,7 @@ impl SegmentLayout {
             shadow: area(pages * shadow_bytes),
             user_nodes: area(u64::from(wire::USER_NODES) * 16),
             user_counts: area(u64::from(wire::USER_NODES * wire::NODE_USERS) * 8),
-            arenas: area(threads * arena_size),
+            arenas: area(threads * arena_size + cache_bytes).next_multiple_of(cache_bytes),
             record_blocks: area(
                 u64::from(wire::RECORD_BLOCKS) * size_of::<wire::RecordedBlock>() as u64,
             ),

@@ -149,14 +149,14 @@ fn many_users_of_a_line() {
 /// A thread that has looked anew for the users of a line learns of those that join after that, too.
 #[test]
 fn users_that_come_one_after_the_other() {
-    let (n, r, w) = (12, 10, 512);
+    let (n, r, w) = (24, 5, 512);
     for oracle in ["--line 64", "--oracle"] {
         let line = format!("late_readers {n} {r} {w}");
         let p = run(&line).with(ONE_SLICE).with(oracle).profile();
         check_matrix(&p.matrix(), |i, j| {
             let writes = if i == 0 { n - 1 - j as u64 } else { 0 };
             let events = (n - 1 + writes) * r * w;
-            (events, events + 3 * CREATION)
+            (events, events + CREATION * (2 + n / 8))
         });
     }
 }

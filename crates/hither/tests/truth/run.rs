@@ -1,7 +1,7 @@
 //! Runs a workload under `hither trace` and reads the profile it left.
 use std::fs::File;
 use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -90,12 +90,38 @@ pub fn run(line: &str) -> Run {
 
 /// How many places in the code the tracer has told apart at most when looked at while a shell runs `script`.
 pub fn places_in_code(script: &str) -> u32 {
+    let most = most_in_segment(&["sh", "-c", script], |segment| {
+        let mut number = [0; 4];
+        let at_site = offset_of!(SegmentHeader, next_site) as u64;
+        segment.read_exact_at(&mut number, at_site).ok()?;
+        Some(u32::from_ne_bytes(number).into())
+    });
+    u32::try_from(most).expect("a number of 32 bits")
+}
+
+/// Bytes that the segment has taken at most when looked at while a workload runs as one slice.
+pub fn memory_of_segment(line: &str) -> u64 {
+    build();
+    let (program, arguments) = line.split_once(' ').expect("arguments");
+    let program = workloads().join(program).display().to_string();
+    let command: Vec<_> = std::iter::once(program.as_str())
+        .chain(arguments.split(' '))
+        .collect();
+    most_in_segment(&command, |segment| {
+        Some(segment.metadata().ok()?.blocks() * 512)
+    })
+}
+
+/// The most that `look` found in the segment of a command, which is looked at every few milliseconds.
+fn most_in_segment(command: &[&str], look: impl Fn(&File) -> Option<u64>) -> u64 {
     let _alone = alone();
     let folder = TempDir::new().expect("a folder");
     let mut trace = Command::new(env!("CARGO_BIN_EXE_hither"))
-        .args(["trace", "-q", "-o"])
+        .args(["trace", "-q", "--slice", "60s", "-o"])
         .arg(folder.path().join(NAME))
-        .args(["--", "sh", "-c", script])
+        .arg("--")
+        .args(command)
+        .stdout(Stdio::null())
         .spawn()
         .expect("hither starts");
     let mut most = 0;
@@ -103,29 +129,23 @@ pub fn places_in_code(script: &str) -> u32 {
         if let Some(status) = trace.try_wait().expect("its status") {
             break status;
         }
-        most = most.max(places_in_segment(trace.id()).unwrap_or(0));
+        let found = segment_of(trace.id()).and_then(|segment| look(&segment));
+        most = most.max(found.unwrap_or(0));
         std::thread::sleep(Duration::from_millis(5));
     };
     assert!(status.success(), "{status}");
     most
 }
 
-/// Of the segment that a process shares with the programs it traces; `None` before it has one.
-fn places_in_segment(pid: u32) -> Option<u32> {
+/// What a process shares with the programs it traces; `None` before it has it.
+fn segment_of(pid: u32) -> Option<File> {
     let files = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
     let is_segment = |at: &PathBuf| {
         let link = std::fs::read_link(at).unwrap_or_default();
         link.to_string_lossy().contains("memfd:hither")
     };
-    let segments = files.map(|f| f.path()).filter(is_segment);
-    let count = segments.filter_map(|at| {
-        let mut number = [0; 4];
-        let at_site = offset_of!(SegmentHeader, next_site) as u64;
-        let segment = File::open(at).ok()?;
-        segment.read_exact_at(&mut number, at_site).ok()?;
-        Some(u32::from_ne_bytes(number))
-    });
-    count.max()
+    let at = files.map(|f| f.path()).find(is_segment)?;
+    File::open(at).ok()
 }
 
 impl Run {

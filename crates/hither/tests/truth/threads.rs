@@ -1,7 +1,7 @@
 //! Pthread programs: who shares what with whom, exactly as their source says.
 use hither_profile::{CommMatrix, ObjectKind, Profile};
 
-use crate::run::run;
+use crate::run::{memory_of_segment, run};
 use crate::view::*;
 
 /// Events that creating a team costs a pair: libc's lists of threads and stacks.
@@ -277,4 +277,13 @@ fn many_threads() {
             _ => (0, CREATION),
         });
     }
+}
+
+/// The line caches of 300 threads that touch each part of them: full ones would take 2.5 MiB each.
+#[test]
+fn many_threads_have_small_line_caches() {
+    let threads = 300;
+    let bytes = memory_of_segment(&format!("sweep {threads} 1 1024"));
+    let mean = bytes as f64 / f64::from(1 << 20) / f64::from(threads);
+    assert!((1.0..1.6).contains(&mean), "{mean} MiB for each thread");
 }

@@ -44,6 +44,19 @@ fn a_cache_that_the_tracer_cannot_keep_book_of_is_refused() {
     }
 }
 
+/// The tracer finds entries by an `or` with the address of a line cache.
+#[test]
+fn line_caches_are_aligned_to_their_size() {
+    for cache_log2 in [8, 16, 17] {
+        let s = Segment::create(&config(cache_log2)).unwrap();
+        let bytes = 16 << cache_log2;
+        assert_eq!(s.layout.arenas % bytes, 0, "{cache_log2}");
+        assert_eq!(s.layout.arena_size % bytes, 0, "{cache_log2}");
+        let end = s.layout.arenas + u64::from(wire::MAX_THREADS) * s.layout.arena_size;
+        assert!(end <= s.layout.record_blocks, "{cache_log2}");
+    }
+}
+
 #[test]
 fn the_target_cannot_cut_it() {
     let s = small();
