@@ -204,7 +204,7 @@ static void tell_others(struct hi_local *t, const struct hi_side *s, uint64_t wo
   }
   struct hi_user_walk users = hi_walk_users(word);
   for (uint32_t other; (other = hi_next_user(&users)) && other != t->index;) {
-    if (users.marks & HI_USER_MISSES || join(t, other, page, line)) continue;
+    if (users.found & HI_USER_MISSES || join(t, other, page, line)) continue;
     hi_mark_user(&users, HI_USER_MISSES);
     recall_entry(t, other, page, line);
   }

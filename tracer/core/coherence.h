@@ -35,16 +35,17 @@ static inline void hi_settle_with(struct hi_local *t, struct hi_line_use own, ui
   if (cell) cell->coherence += events;
 }
 
-/* The same with all users of the line that are known, but for those that have settled with all. `last`: the
- * thread does so now; it is marked if there are many. */
+/* The same with all users of the line that are known, but for those that have settled with all. Where there are
+ * many, the thread is marked as one of those if the line is not in its line cache anew, as `entry` says. */
 static inline bool hi_settle_with_users(struct hi_local *t, struct hi_line_use own, uint32_t page, uint64_t line,
-                                        bool last) {
+                                        const struct hi_entry *entry) {
   struct hi_user_walk users = hi_walk_users(__atomic_load_n(hi_shadow_word(page, line), __ATOMIC_ACQUIRE)), me = users;
   if (!hi_in_slice(t, users.word)) return false; /* a thread has used it in the next one */
   for (uint32_t other; (other = hi_next_user(&users));)
     if (other == t->index) me = users;
-    else if (!(users.marks & HI_USER_SETTLED)) hi_settle_with(t, own, page, line, other);
-  if (last && me.at && users.nodes) hi_mark_user(&me, HI_USER_SETTLED);
+    else if (!(users.found & HI_USER_SETTLED)) hi_settle_with(t, own, page, line, other);
+  if (users.nodes >= HI_MANY_OTHERS / HI_NODE_USERS && me.at && !(entry && (entry->tag & HI_TAG_LINE) == line))
+    hi_mark_user(&me, HI_USER_SETTLED);
   return true;
 }
 
@@ -53,8 +54,7 @@ static inline void hi_settle_left(struct hi_local *t, struct hi_left_line *l) {
   uint64_t line = l->key >> 16;
   bool known = (l->key & 0xffff) == (t->epoch & 0xffff);
   l->key = 0;
-  bool again = (t->current[hi_index(t, line)].tag & HI_TAG_LINE) == line; /* in the line cache */
-  if (!known || hi_settle_with_users(t, l->uses, l->page, line, !again)) return;
+  if (!known || hi_settle_with_users(t, l->uses, l->page, line, &t->current[hi_index(t, line)])) return;
   for (int i = 0; i < 2; i++)
     if (l->others[i]) hi_settle_with(t, l->uses, l->page, line, l->others[i]);
 }
@@ -95,7 +95,7 @@ static __attribute__((noinline)) void hi_settle(struct hi_local *t, const struct
     l->key = 0;
   }
   /* Where the entry is stale, more may have joined than are listed. */
-  if ((e->tag & HI_STALE || hi_many_others(t, s)) && hi_settle_with_users(t, own, page, line, true)) return;
+  if ((e->tag & HI_STALE || hi_many_others(t, s)) && hi_settle_with_users(t, own, page, line, NULL)) return;
   for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) hi_settle_with(t, own, page, line, other);
   if (s->z1) hi_settle_with(t, own, page, line, s->z1);
   if (s->z2) hi_settle_with(t, own, page, line, s->z2);

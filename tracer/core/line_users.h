@@ -37,7 +37,7 @@ struct hi_user_walk {
   uint64_t word;
   struct hi_user_node *node;
   uint32_t at, nodes;
-  uint16_t marks; /* of the user at which it is */
+  uint16_t found; /* the user at which it is, with marks */
 };
 
 static inline struct hi_user_walk hi_walk_users(uint64_t word) {
@@ -61,14 +61,18 @@ static inline uint32_t hi_next_user(struct hi_user_walk *w) {
   }
   user = __atomic_load_n(&w->node->user[w->at], __ATOMIC_ACQUIRE);
   if (user) w->at++;
-  w->marks = user & HI_USER_MARKS;
+  w->found = (uint16_t)user;
   user &= HI_SHADOW_THREAD;
   return user < HI_MAX_THREADS ? user : 0;
 }
 
-/* Marks the user at which a walk is, if it stands in a node. */
+/* Marks the user at which a walk is, if it stands in a node and nothing has changed there: a thread that lags
+ * behind may find that the node is in use again. */
 static inline void hi_mark_user(const struct hi_user_walk *w, uint16_t mark) {
-  if (w->node) __atomic_fetch_or(&w->node->user[w->at - 1], mark, __ATOMIC_ACQ_REL);
+  uint16_t found = w->found;
+  if (w->node)
+    __atomic_compare_exchange_n(&w->node->user[w->at - 1], &found, found | mark, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
 }
 
 /* line_users_lean.c */
