@@ -133,8 +133,9 @@ impl CacheHierarchy {
     /// Whether a branch's first level has a line.
     #[inline]
     pub fn first_level_has(&self, branch: usize, line: u32) -> bool {
-        let set = self.caches[0].set_start(branch, line);
-        self.caches[0].find_way(set, line).is_some()
+        let first = &self.caches[0];
+        let set = first.set_start(branch, line);
+        first.is_mru(set, line) || first.find_way(set, line).is_some()
     }
 
     /// A hit on a prefetched line, or a write that needs permission.

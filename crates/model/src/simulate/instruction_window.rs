@@ -10,6 +10,8 @@
 /// Accesses of a thread that are kept; a power of two. A dependence on an older one causes no
 /// delay, and a window with more accesses than these counts as shorter.
 const REMEMBERED: usize = 512;
+/// Accesses that are compared at once; as many leave at a time, mostly.
+const AT_ONCE: usize = 4;
 
 #[derive(Clone, Copy, Default)]
 struct IssuedAccess {
@@ -58,30 +60,44 @@ impl InstructionWindow {
         let mut at = self.entered + f64::from(after) * step;
         let first = self.instructions.saturating_sub(window);
         let oldest = self.accesses.saturating_sub(REMEMBERED - 1);
-        // The last access that is to have left.
-        while self.gone < self.accesses
-            && (self.past[self.gone % REMEMBERED].instruction <= first || self.gone < oldest)
-        {
-            self.gone += 1;
-        }
+        self.gone = self.last_to_leave(self.gone.max(oldest), first);
         if self.gone > 0 {
             let last = &self.past[(self.gone - 1) % REMEMBERED];
             let behind = first.saturating_sub(last.instruction) as f64;
-            at = at.max(last.left + behind * step);
+            at = later(at, last.left + behind * step);
         }
         self.entered = at;
         let depends = depends as usize;
         if depends == 0 || depends > self.accesses || depends >= REMEMBERED {
             return at;
         }
-        at.max(self.past[(self.accesses - depends) % REMEMBERED].done)
+        later(at, self.past[(self.accesses - depends) % REMEMBERED].done)
+    }
+
+    /// How many accesses, of which `gone` are known, are to have left before one enters with the
+    /// instruction that `first` makes room for.
+    #[inline]
+    fn last_to_leave(&self, mut gone: usize, first: u64) -> usize {
+        // How many it is hard to foresee, for the host as well: some are compared at once, without
+        // a branch for each. Instructions are in order, so those that have left come first.
+        loop {
+            let left: [bool; AT_ONCE] = std::array::from_fn(|n| {
+                let access = &self.past[(gone + n) % REMEMBERED];
+                (gone + n < self.accesses) & (access.instruction <= first)
+            });
+            let more: usize = left.into_iter().map(usize::from).sum();
+            gone += more;
+            if more < AT_ONCE {
+                return gone;
+            }
+        }
     }
 
     /// The access that entered last issued at `issued` and has its data at `done`.
     #[inline]
     pub fn retire(&mut self, after: u32, step: f64, issued: f64, done: f64, write: bool) {
         let ready = if write { issued } else { done };
-        self.left = (self.left + f64::from(after) * step).max(ready);
+        self.left = later(self.left + f64::from(after) * step, ready);
         self.past[self.accesses % REMEMBERED] = IssuedAccess {
             instruction: self.instructions,
             done: ready,
@@ -93,6 +109,16 @@ impl InstructionWindow {
     /// When all so far have left.
     pub fn last_retired(&self) -> f64 {
         self.left
+    }
+}
+
+/// The later of two times. `f64::max` takes longer, since it has to know numbers from others.
+#[inline]
+pub fn later(a: f64, b: f64) -> f64 {
+    if b > a {
+        b
+    } else {
+        a
     }
 }
 

@@ -137,9 +137,9 @@ impl<'a> Simulation<'a> {
     ///
     /// # Errors
     /// [`SimulationError::Unit`] for a thread without a unit, [`SimulationError::TooManyPages`].
-    pub fn play_window<S: AccessSource + ?Sized>(
+    pub fn play_window(
         &mut self,
-        source: &mut S,
+        source: &mut dyn AccessSource,
         setup: &WindowSetup,
         counted: bool,
     ) -> Result<WindowOutcome, SimulationError> {
@@ -153,9 +153,9 @@ impl<'a> Simulation<'a> {
     ///
     /// # Errors
     /// As [`Simulation::play_window`].
-    pub fn play_part<S: AccessSource + ?Sized>(
+    pub fn play_part(
         &mut self,
-        source: &mut S,
+        source: &mut dyn AccessSource,
         setup: &WindowSetup,
         counted: bool,
     ) -> Result<WindowOutcome, SimulationError> {

@@ -6,6 +6,7 @@
 //! place of these tables replaces an older one.
 use super::cache_tree::CacheTree;
 use super::counts::MissKind;
+use super::instruction_window::later;
 use super::line_request::LineRequest;
 use super::simulated_machine::SimulatedMachine;
 
@@ -46,7 +47,7 @@ impl OutstandingMisses {
         let (under_way, at) =
             self.branches[branch * ENTRIES_PER_BRANCH + line as usize % ENTRIES_PER_BRANCH];
         if under_way == line {
-            ready.max(at)
+            later(ready, at)
         } else {
             ready
         }
@@ -67,7 +68,7 @@ impl OutstandingMisses {
         let cache = tree.cache(r.branch, level);
         let (under_way, at) = lines[cache * each + r.line as usize % each];
         if under_way == r.line {
-            ready.max(at)
+            later(ready, at)
         } else {
             ready
         }

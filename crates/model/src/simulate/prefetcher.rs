@@ -24,7 +24,8 @@ pub struct LevelPrefetchers {
     /// By cache, its runs, the latest used first.
     runs: Vec<PrefetchTracker>,
     each: usize,
-    lines_per_page: u32,
+    /// Lines of a page, as the power of two.
+    page_bits: u32,
 }
 
 impl LevelPrefetchers {
@@ -37,17 +38,17 @@ impl LevelPrefetchers {
             kind: kind.clone(),
             runs: vec![PrefetchTracker::default(); each * caches as usize],
             each,
-            lines_per_page,
+            page_bits: lines_per_page.trailing_zeros(),
         }
     }
 
     /// A cache was asked for `line`: the lines to fetch, into `ahead`.
     pub fn observe(&mut self, cache: usize, line: u32, ahead: &mut Vec<u32>) {
         ahead.clear();
-        let page = line / self.lines_per_page;
+        let page = line >> self.page_bits;
         let runs = &mut self.runs[cache * self.each..(cache + 1) * self.each];
         let Some(at) = runs.iter().position(|r| r.page == page + 1) else {
-            runs.rotate_right(1);
+            runs.copy_within(..self.each.saturating_sub(1), 1.min(self.each));
             if let Some(run) = runs.first_mut() {
                 *run = PrefetchTracker {
                     page: page + 1,
@@ -57,7 +58,9 @@ impl LevelPrefetchers {
             }
             return;
         };
-        runs[..=at].rotate_right(1);
+        let found = runs[at];
+        runs.copy_within(..at, 1);
+        runs[0] = found;
         let run = &mut runs[0];
         let (first, reach) = match self.kind {
             PrefetcherKind::Stride { degree } => run.stride(line, degree),
@@ -67,7 +70,7 @@ impl LevelPrefetchers {
         };
         for n in first..reach {
             let next = i64::from(line) + i64::from(run.step) * i64::from(n);
-            if next < 0 || next / i64::from(self.lines_per_page) != i64::from(page) {
+            if next >> self.page_bits != i64::from(page) {
                 break;
             }
             ahead.push(next as u32);

@@ -30,11 +30,11 @@ pub struct PlayedWindow {
     pub groups: Vec<ActivityCounts>,
 }
 
-pub struct WindowReplay<'a, S: AccessSource + ?Sized> {
+pub struct WindowReplay<'a> {
     machine: &'a SimulatedMachine,
     hierarchy: &'a mut CacheHierarchy,
     setup: &'a WindowSetup<'a>,
-    source: &'a mut S,
+    source: &'a mut dyn AccessSource,
     timed: bool,
     threads: Vec<SimThread>,
     units: Vec<PuRunQueue>,
@@ -50,14 +50,14 @@ pub struct WindowReplay<'a, S: AccessSource + ?Sized> {
     groups: Vec<ActivityCounts>,
 }
 
-impl<'a, S: AccessSource + ?Sized> WindowReplay<'a, S> {
+impl<'a> WindowReplay<'a> {
     /// For a checked machine and units that it has. `begins`: when each thread goes on; no time is
     /// after `now`.
     pub fn new(
         machine: &'a SimulatedMachine,
         hierarchy: &'a mut CacheHierarchy,
         setup: &'a WindowSetup<'a>,
-        source: &'a mut S,
+        source: &'a mut dyn AccessSource,
         (timed, now): (bool, f64),
         begins: impl Fn(u32) -> f64,
     ) -> Self {

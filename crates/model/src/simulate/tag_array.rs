@@ -34,26 +34,80 @@ pub struct TagArray {
     /// 0 where nothing is: no line has the number 0.
     entries: ZeroedMapping<u32>,
     /// Tree pseudo-LRU only: a set's bits, 1 where the right half was used less lately. Node 1 is
-    /// the root, node n has the children 2n and 2n + 1.
+    /// the root, node n has the children 2n and 2n + 1. From bit [`LATEST`] on is the way that was
+    /// used last.
     trees: Vec<u64>,
+    /// By way: what a use changes in the tree of its set.
+    uses: Vec<TreeUpdate>,
     ways: usize,
+    /// 2^64 / ways, rounded up.
+    set_magic: u64,
     sets: FastRemainder,
 }
 
+/// Where in a tree the way is that was used last: behind the nodes of at most 32 ways.
+const LATEST: u32 = u32::BITS;
+
+/// The bits of a tree that are cleared, and those that are set then.
+#[derive(Clone, Copy)]
+struct TreeUpdate {
+    clear: u64,
+    set: u64,
+}
+
+impl TreeUpdate {
+    /// What a use of a way does: all bits on the way to its leaf point to its other side.
+    fn of_way(way: usize, ways: usize) -> TreeUpdate {
+        let leaves = ways.next_power_of_two();
+        let mut update = TreeUpdate {
+            clear: u64::MAX << LATEST,
+            set: (way as u64) << LATEST,
+        };
+        let mut node = leaves + way;
+        while node > 1 {
+            let was_left = node & 1 == 0;
+            node /= 2;
+            update.clear |= 1 << node;
+            update.set |= u64::from(was_left) << node;
+        }
+        update
+    }
+}
+
 impl TagArray {
-    /// Empty caches of a level. Sets and ways are above 0, and at most 64 ways with pseudo-LRU.
+    /// Empty caches of a level. Sets and ways are above 0, and at most 32 ways with pseudo-LRU.
     pub fn new(level: &CacheLevelParameters, line: u32) -> Self {
         let sets = level.sets(line);
         let all = sets as usize * level.caches as usize;
+        let ways = level.ways as usize;
+        // With one way there is no order.
+        let has_trees = level.replacement == ReplacementPolicy::PseudoLru && ways > 1;
         TagArray {
-            entries: ZeroedMapping::new(all * level.ways as usize, true),
-            trees: match level.replacement {
-                ReplacementPolicy::Lru => Vec::new(),
-                ReplacementPolicy::PseudoLru => vec![0; all],
-            },
-            ways: level.ways as usize,
+            entries: ZeroedMapping::new(all * ways, true),
+            trees: vec![0; if has_trees { all } else { 0 }],
+            uses: (0..if has_trees { ways } else { 0 })
+                .map(|way| TreeUpdate::of_way(way, ways))
+                .collect(),
+            ways,
+            set_magic: (u64::MAX / ways as u64).wrapping_add(1),
             sets: FastRemainder::new(sets),
         }
+    }
+
+    /// The tree of the set that begins at a position, where there are trees.
+    #[inline]
+    fn tree_of(&self, set: usize) -> usize {
+        // Positions and ways are below 2^32, so this is the quotient: see [`FastRemainder`].
+        ((u128::from(self.set_magic) * set as u128) >> 64) as usize
+    }
+
+    /// Where the line is that was used last of a set, if the set still has it.
+    #[inline]
+    fn latest(&self, set: usize) -> usize {
+        if self.trees.is_empty() {
+            return set;
+        }
+        set + (self.trees[self.tree_of(set)] >> LATEST) as usize
     }
 
     /// Where a line's set begins in a cache.
@@ -86,12 +140,15 @@ impl TagArray {
         if self.ways > HOST_LINE {
             prefetch(&self.entries, set + self.ways - 1);
         }
+        if !self.trees.is_empty() {
+            prefetch(&self.trees, self.tree_of(set));
+        }
     }
 
-    /// Whether a line is the first of a set.
+    /// Whether a line is the latest used of a set.
     #[inline]
     pub fn is_mru(&self, set: usize, line: u32) -> bool {
-        line_of(self.entries[set]) == line
+        line_of(self.entries[self.latest(set)]) == line
     }
 
     /// The line that goes next from a set in order, 0 if none.
@@ -104,11 +161,11 @@ impl TagArray {
         }
     }
 
-    /// Whether a line is the latest used of a set where that is the first, and the rest as in
-    /// [`TagArray::plain_hit`].
+    /// Whether a line is the latest used of a set, so that another use changes no order, and the rest
+    /// as in [`TagArray::plain_hit`].
     #[inline]
     pub fn is_plain_mru_hit(&mut self, set: usize, line: u32, write: bool) -> bool {
-        self.trees.is_empty() && self.plain_hit(set, line, write)
+        self.plain_hit(self.latest(set), line, write)
     }
 
     /// Whether an entry, the latest used of its set, is a line that was used before and that is
@@ -172,10 +229,11 @@ impl TagArray {
                 }
             };
         } else {
-            let empty = self.entries[set..set + self.ways]
-                .iter()
-                .position(|&e| e == 0);
-            empty.unwrap_or_else(|| self.plru_victim(set))
+            // No line has the number 0.
+            match self.find_way(set, 0) {
+                Some(at) => at - set,
+                None => self.plru_victim(set),
+            }
         };
         self.plru_touch(set, at);
         std::mem::replace(&mut self.entries[set + at], entry)
@@ -208,7 +266,7 @@ impl TagArray {
 
     /// Tree pseudo-LRU: the way that the bits lead to.
     fn plru_victim(&self, set: usize) -> usize {
-        let bits = self.trees[set / self.ways];
+        let bits = self.trees[self.tree_of(set)];
         let leaves = self.ways.next_power_of_two();
         let (mut node, mut first, mut width) = (1, 0, leaves);
         while width > 1 {
@@ -220,16 +278,12 @@ impl TagArray {
         first
     }
 
-    /// Tree pseudo-LRU: all bits on the way to a leaf point to its other side.
+    /// Tree pseudo-LRU: notes a use.
+    #[inline]
     fn plru_touch(&mut self, set: usize, way: usize) {
-        let bits = &mut self.trees[set / self.ways];
-        let mut node = self.ways.next_power_of_two() + way;
-        while node > 1 {
-            let parent = node / 2;
-            let was_left = node & 1 == 0;
-            *bits = (*bits & !(1 << parent)) | (u64::from(was_left) << parent);
-            node = parent;
-        }
+        let at = self.tree_of(set);
+        let (tree, update) = (&mut self.trees[at], self.uses[way]);
+        *tree = (*tree & !update.clear) | update.set;
     }
 
     /// Number of caches, for tests.

@@ -53,6 +53,29 @@ fn tree_pseudo_lru_follows_its_bits() {
 }
 
 #[test]
+fn the_latest_used_is_found_without_a_search_until_it_is_taken_out() {
+    for replacement in [ReplacementPolicy::Lru, ReplacementPolicy::PseudoLru] {
+        // Three sets of five ways: neither is a power of two.
+        let (mut level, _) = level(15, 5, 1, 4, false);
+        (level.replacement, level.caches) = (replacement, 2);
+        let mut caches = TagArray::new(&level, 64);
+        for cache in 0..2 {
+            let set = caches.set_start(cache, 2);
+            for line in [2, 5, 8, 11, 14] {
+                assert!(!caches.is_plain_mru_hit(set, line, false));
+                caches.insert(set, tag_entry(line, 0));
+                assert!(caches.is_mru(set, line) && caches.is_plain_mru_hit(set, line, false));
+            }
+            let at = caches.find_way(set, 5).expect("it was inserted");
+            let at = caches.touch_way(set, at);
+            assert!(caches.is_mru(set, 5) && !caches.is_mru(set, 14));
+            caches.remove(set, at);
+            assert!(!caches.is_plain_mru_hit(set, 5, false), "{replacement:?}");
+        }
+    }
+}
+
+#[test]
 fn any_number_of_sets() {
     for sets in [1u64, 2, 3, 5, 7, 12, 96, 1000, 12288] {
         let (mut level, _) = level(sets * 3, 3, 1, 4, false);
