@@ -104,6 +104,9 @@ pub struct OnlineInfo {
     pub lost: u64,
     /// Times that threads were mapped.
     pub mappings: u64,
+    /// Bytes of memory that the program had at most; 0 in older profiles.
+    #[serde(default)]
+    pub memory: u64,
 }
 
 /// The machine that a program ran on.

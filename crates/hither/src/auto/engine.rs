@@ -203,6 +203,7 @@ impl OnlineEngine {
     fn end_interval(&mut self, intervals: u32) {
         self.state.address_spaces.refresh();
         self.state.record_mappings(&self.machine);
+        self.state.look_at_memory();
         self.state.window_intervals += intervals;
         if self.state.window_intervals >= WINDOW {
             self.state.window_intervals = 0;
@@ -397,6 +398,8 @@ impl OnlineEngine {
             threads_moved: state.counts.threads_moved,
             pages_moved: state.page_migrator.moved,
             pages_refused: state.page_migrator.refused,
+            memory: state.peak_memory(),
+            memory_seen: state.profile.memory_seen(),
             threads: threads.collect(),
             entries: table.entries,
             entry_bytes: table.entry_bytes,

@@ -47,6 +47,9 @@ pub struct AutoOutcome {
     pub threads_moved: u64,
     pub pages_moved: u64,
     pub pages_refused: u64,
+    /// Bytes that the program had at most, and those of the pages that faulted.
+    pub memory: u64,
+    pub memory_seen: u64,
     pub threads: Vec<AutoThreadOutcome>,
     /// Eq. 7, 8 and 9, in bytes.
     pub entries: usize,

@@ -11,6 +11,7 @@ use super::address_spaces::AddressSpaces;
 use super::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
 use super::analysis::{FaultAccess, ObjectPage, SharerId, SharingDetector, PAGE};
 use super::event_log::{IntervalEvent, ThreadSnapshot};
+use super::memory_peak::MemoryPeak;
 use super::observed_runs::{ObservedRun, ObservedRuns};
 use super::outcome::AutoOverhead;
 use super::page_migration::{PageMigrator, PageTarget};
@@ -56,6 +57,7 @@ pub struct OnlineState {
     run_queue_waits: RunQueueWaits,
     /// Of the samplers, as far as it was charged.
     upkeep: Nanos,
+    memory: MemoryPeak,
     pub(super) interval: Instant,
     /// At the last interval.
     pub(super) before: OnlineCounts,
@@ -92,6 +94,7 @@ impl OnlineState {
             own_before: own_time(),
             run_queue_waits: RunQueueWaits::new(),
             upkeep: 0,
+            memory: MemoryPeak::default(),
             interval: Instant::now(),
             before: OnlineCounts::default(),
             lost: 0,
@@ -103,6 +106,16 @@ impl OnlineState {
             pinned: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    /// Looks how much memory the processes have, if it is time.
+    pub(super) fn look_at_memory(&mut self) {
+        self.memory.look(self.address_spaces.processes());
+    }
+
+    /// Bytes that they had at most.
+    pub(super) fn peak_memory(&self) -> u64 {
+        self.memory.bytes
     }
 
     pub fn note(&mut self, note: String) {

@@ -1,5 +1,6 @@
 //! What /proc says of a thread: its name, where it ran last, where it may run.
 use crate::program::mpi;
+use hither_profile::PAGE_SIZE;
 use hither_sys::affinity::CpuMask;
 use hither_sys::sandbox::FileRights;
 use hither_sys::{Cpu, Pid, Tid};
@@ -119,6 +120,27 @@ pub fn file_rights(pid: Pid) -> Option<FileRights> {
 /// anything.
 fn stat_field(stat: &str, field: usize) -> Option<&str> {
     stat.rsplit_once(") ")?.1.split_whitespace().nth(field - 3)
+}
+
+/// Memory of a process that is there, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResidentMemory {
+    pub own: u64,
+    /// Pages of files and of shared memory, which other processes may have as well.
+    pub shared: u64,
+}
+
+/// `None` when it is gone.
+#[must_use]
+pub fn resident_memory(pid: Pid) -> Option<ResidentMemory> {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let mut pages = statm.split_whitespace().skip(1);
+    let mut bytes = || Some(pages.next()?.parse::<u64>().ok()?.saturating_mul(PAGE_SIZE));
+    let (all, shared) = (bytes()?, bytes()?);
+    Some(ResidentMemory {
+        own: all.saturating_sub(shared),
+        shared,
+    })
 }
 
 /// The threads of a process in order of their ids; none when it is gone.

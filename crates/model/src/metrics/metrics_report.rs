@@ -299,7 +299,7 @@ fn run_summary(profile: &Profile, footprint: u64) -> RunSummary {
         writes: threads.iter().map(|t| t.writes).sum(),
         fetches: all_fetches(profile),
         traffic: traffic_unit(profile),
-        footprint,
+        footprint: footprint.max(profile.meta.online.as_ref().map_or(0, |o| o.memory)),
         end: profile.meta.end.clone(),
         sampling_error: profile.meta.sampling_error,
         online: profile.meta.is_online(),

@@ -208,6 +208,7 @@ fn online(r: &mut Random) -> OnlineInfo {
         caused: r.count(),
         lost: r.count(),
         mappings: r.count(),
+        memory: r.count(),
     }
 }
 

@@ -251,6 +251,7 @@ fn build_online(outcome: &AutoOutcome) -> OnlineInfo {
         caused: outcome.extra,
         lost: outcome.lost,
         mappings: outcome.mappings,
+        memory: outcome.memory,
     }
 }
 

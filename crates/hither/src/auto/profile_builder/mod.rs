@@ -83,6 +83,12 @@ pub struct RemoteFaultCounts {
 }
 
 impl ProfileBuilder {
+    /// Bytes of the pages that faulted.
+    #[must_use]
+    pub fn memory_seen(&self) -> u64 {
+        self.pages.len() as u64 * PAGE
+    }
+
     /// A run that begins at `zero`, by the clock of the observer.
     #[must_use]
     pub fn new(zero: Nanos) -> ProfileBuilder {

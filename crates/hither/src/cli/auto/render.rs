@@ -21,11 +21,13 @@ pub fn report(
     if let Some((folder, written)) = kept {
         let shown = folder.display().to_string();
         lines.push(format!(
-            "{}{}, {} page faults ({} caused), sampled -> {shown} ({})",
+            "{}{}, {} page faults ({} caused) on {} of its {}, sampled -> {shown} ({})",
             show_duration(Duration::from_nanos(outcome.duration)),
             show_end(&outcome.end),
             show_count(outcome.faults),
             show_count(outcome.extra),
+            show_bytes(outcome.memory_seen.min(outcome.memory)),
+            show_bytes(outcome.memory),
             show_bytes(written.bytes),
         ));
         let next = ["hither", "report", "--text", &shown];

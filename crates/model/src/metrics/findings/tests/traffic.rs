@@ -1,6 +1,8 @@
 //! Where findings and the verdict go by fetches, and where by accesses.
 use super::Made;
-use crate::metrics::findings::{concentrated, find_all, node_imbalance, remote, shared_by_all};
+use crate::metrics::findings::{
+    concentrated, find_all, fits_in_caches, node_imbalance, remote, shared_by_all,
+};
 use crate::metrics::memory_traffic::LEAST_FETCHES;
 use hither_profile::*;
 
@@ -124,4 +126,20 @@ fn what_is_concentrated_weighs_as_much_as_it_is_fetched() {
     assert!(found
         .title
         .starts_with("100 % of the accesses to counts go to 25 %"));
+}
+
+/// One fault brings many pages: a run that was observed has used all the memory that it had.
+#[test]
+fn what_was_observed_fits_in_the_caches_if_its_memory_does() {
+    let mut made = Made::new(2).pages(10, 0, &[1, 1]);
+    made.cache_bytes = 12 * PAGE_SIZE;
+    let with = |memory| OnlineInfo {
+        memory,
+        ..OnlineInfo::default()
+    };
+    made.profile.meta.online = Some(with(made.cache_bytes));
+    let found = made.finds(fits_in_caches::find);
+    assert_eq!(found.kind, FindingKind::FitsInCaches);
+    made.profile.meta.online = Some(with(made.cache_bytes + 1));
+    made.finds_nothing(fits_in_caches::find);
 }
