@@ -67,11 +67,12 @@ fn add(sum: &mut StructureMetrics, s: &StructureMetrics) {
     };
     sum.exclusivity = mean(sum.exclusivity, s.exclusivity);
     sum.first_touch_accuracy = mean(sum.first_touch_accuracy, s.first_touch_accuracy);
-    sum.reads += s.reads;
-    sum.writes += s.writes;
+    // A profile may have been made by anybody.
+    sum.reads = sum.reads.saturating_add(s.reads);
+    sum.writes = sum.writes.saturating_add(s.writes);
     sum.share += s.share;
     sum.fetch_share = sum.fetch_share.zip(s.fetch_share).map(|(a, b)| a + b);
-    sum.size += s.size;
+    sum.size = sum.size.saturating_add(s.size);
     sum.pages += s.pages;
     sum.estimated |= s.estimated;
     sum.first_touch.extend(&s.first_touch);
@@ -112,5 +113,44 @@ fn first_touchers(touched: &[(ThreadIx, u64)], pages: u64) -> String {
             threads.sort_unstable();
             ranges(&threads)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, process: u32, reads: u64, exclusivity: f64) -> StructureMetrics {
+        StructureMetrics {
+            name: name.to_owned(),
+            process,
+            reads,
+            share: reads as f64 / 100.0,
+            size: 4096,
+            pages: 1,
+            exclusivity: Some(exclusivity),
+            first_touch: vec![(ThreadIx(process), 1)],
+            ..StructureMetrics::default()
+        }
+    }
+
+    #[test]
+    fn what_several_processes_have_is_one_row() {
+        let all = [
+            of("one", 0, 40, 1.0),
+            of("each", 1, 30, 0.5),
+            of("each", 2, 20, 1.0),
+            of("small", 2, 10, 1.0),
+        ];
+        let rows = merge_processes(&all);
+        let found: Vec<_> = rows.iter().map(|r| (&*r.name, r.reads, r.size)).collect();
+        let expected = [
+            ("each (2 processes)", 50, 8192),
+            ("one", 40, 4096),
+            ("small", 10, 4096),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(rows[0].exclusivity, Some(0.7));
+        assert_eq!(first_touchers(&rows[0].first_touch, rows[0].pages), "1-2");
     }
 }
