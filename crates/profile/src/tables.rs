@@ -218,6 +218,22 @@ pub struct Region {
     pub address: u64,
 }
 
+impl Region {
+    /// The file whose pages, in the page cache, are mapped here; `None` for memory of the program's own, also
+    /// under a name (/dev/shm, memfd_create), and where a redacted name does not tell these apart.
+    #[must_use]
+    pub fn mapped_file(&self) -> Option<&str> {
+        let in_memory = ["/dev/", "/memfd:", "/SYSV"];
+        let is_file = match self.kind {
+            RegionKind::Mmap => !self.file.is_empty(),
+            RegionKind::Shared => self.file.starts_with('/'),
+            _ => false,
+        };
+        let is_file = is_file && !in_memory.iter().any(|start| self.file.starts_with(start));
+        is_file.then_some(self.file.as_str())
+    }
+}
+
 /// What a data structure is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

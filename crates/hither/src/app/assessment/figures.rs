@@ -13,7 +13,7 @@ use hither_model::metrics::structures::StructureMetrics;
 use hither_model::metrics::thresholds::{h_min, A_MIN};
 use hither_model::metrics::{MetricsReport, PageSize};
 use hither_profile::{Object, ObjectIx, ObjectKind, Profile, Slice, ThreadIx};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Most points of a line over time.
 const MOST_POINTS: usize = 2048;
@@ -235,14 +235,19 @@ pub fn unseen(profile: &Profile, report: &MetricsReport) -> Vec<page::UnseenData
 /// The share of accesses that no structure with a source line explains, if it matters.
 fn anonymous(profile: &Profile) -> Option<f64> {
     let total: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
-    let is_named = |o: &&Object| {
+    let files = profile.object_ranges.iter().filter(|range| {
+        let region = profile.regions.get(range.region.at());
+        region.is_some_and(|region| region.mapped_file().is_some())
+    });
+    let files: HashSet<usize> = files.map(|range| range.object.at()).collect();
+    let is_named = |(at, o): &(usize, &Object)| {
         !o.file.is_empty()
             || o.kind == ObjectKind::Stack
             || o.name.starts_with(Object::CONSTANTS_OF)
-            || o.name.starts_with('/') // a mapped file
+            || files.contains(at)
     };
-    let named = profile.objects.iter().filter(is_named);
-    let known: u64 = named.map(|o| o.reads.saturating_add(o.writes)).sum();
+    let named = profile.objects.iter().enumerate().filter(is_named);
+    let known: u64 = named.map(|(_, o)| o.reads.saturating_add(o.writes)).sum();
     let share = 1.0 - known as f64 / total.max(1) as f64;
     (total > 0 && share >= 0.01).then_some(share)
 }

@@ -48,18 +48,11 @@ pub fn placeable_structures<'a>(
     held.collect()
 }
 
-/// The file that a structure is, mapped from the page cache; `None` for memory of the program's own, also under
-/// a name (/dev/shm, memfd_create).
+/// The file that a structure is, mapped from the page cache.
 pub fn mapped_file<'a>(case: &FindingContext<'a>, structure: &StructureMetrics) -> Option<&'a str> {
-    if !matches!(structure.kind, ObjectKind::Mmap | ObjectKind::Shared) {
-        return None;
-    }
     let mut ranges = case.profile.object_ranges.iter();
     let region = ranges.find(|r| r.object == structure.object)?.region;
-    let file = case.profile.regions.get(region.at())?.file.as_str();
-    let in_memory = ["/dev/", "/memfd:", "/SYSV"];
-    let is_file = file.starts_with('/') && !in_memory.iter().any(|start| file.starts_with(start));
-    is_file.then_some(file)
+    case.profile.regions.get(region.at())?.mapped_file()
 }
 
 /// What shares of memory traffic are shares of.

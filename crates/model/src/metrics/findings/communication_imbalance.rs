@@ -25,7 +25,7 @@ const IMBALANCE: f64 = 0.5;
 const LEAST_THREADS: usize = 4;
 /// Of the busiest thread's instructions. Ours: threads of pools that libraries start and never use (OpenBLAS) do
 /// less and are none that others would share out their communication to.
-const LEAST_WORK: f64 = 0.01;
+const LEAST_INSTRUCTIONS: f64 = 0.01;
 /// Communication events per access. Ours: less is lost among the other accesses.
 const LEAST_SHARE: f64 = 0.01;
 /// Coherence events per communication event, where they are known. Ours: with less, threads wait for
@@ -59,7 +59,7 @@ impl CommunicationVolume {
         // A process that shares nothing, such as the shell that started the program, has no part.
         let works = case.profile.working_threads();
         let most = threads.iter().map(|t| t.instructions).max().unwrap_or(0);
-        let least = most as f64 * LEAST_WORK;
+        let least = most as f64 * LEAST_INSTRUCTIONS;
         let working = threads.iter().zip(works).filter(|(t, works)| {
             *works && t.instructions as f64 >= least && communicates.contains(&t.process)
         });

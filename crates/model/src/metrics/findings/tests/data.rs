@@ -100,11 +100,11 @@ fn the_first_touch_is_in_a_parallel_region() {
 fn mapped_files_are_repaired_in_the_page_cache() {
     let as_file = |made: Made, kind, file: &str| {
         let mut made = made;
-        made.profile.objects[0].kind = kind;
+        made.profile.regions[0].kind = kind;
         made.profile.regions[0].file = file.to_owned();
         made.finds(first_touch::find).fixes
     };
-    for kind in [ObjectKind::Mmap, ObjectKind::Shared] {
+    for kind in [RegionKind::Mmap, RegionKind::Shared] {
         let fixes = as_file(blocks(|_| 0), kind, "/data/a table");
         assert!(fixes[0].what.contains("page cache"), "{fixes:?}");
         assert_eq!(fixes[0].copy, "dd if='/data/a table' iflag=nocache count=0");
@@ -112,11 +112,15 @@ fn mapped_files_are_repaired_in_the_page_cache() {
         let fixes = as_file(shared(|_| 0, 10, 10), kind, "/data/table");
         assert!(fixes[0].copy.contains("\nnumactl --interleave=all -- "));
     }
+    // As in a redacted profile.
+    let fixes = as_file(blocks(|_| 0), RegionKind::Mmap, "table");
+    assert!(fixes[0].what.contains("page cache"), "{fixes:?}");
     for (kind, file) in [
-        (ObjectKind::Shared, "/dev/shm/table"),
-        (ObjectKind::Shared, "/memfd:table (deleted)"),
-        (ObjectKind::Mmap, ""),
-        (ObjectKind::Heap, "/data/table"),
+        (RegionKind::Mmap, "/dev/zero"),
+        (RegionKind::Shared, "/dev/shm/table"),
+        (RegionKind::Shared, "/memfd:table (deleted)"),
+        (RegionKind::Mmap, ""),
+        (RegionKind::Brk, "/data/table"),
     ] {
         let fixes = as_file(blocks(|_| 0), kind, file);
         assert!(!fixes[0].what.contains("page cache"), "{fixes:?}");
