@@ -237,7 +237,7 @@ struct hi_sample {
  * see core/line_observation.h. Either the bytes that one access touched, or that n of the
  * thread's accesses to shared lines are attributed to this line (n is a multiple of
  * HI_SHARED_PERIOD). */
-#define HI_SHARED_PERIOD 2048u
+#define HI_SHARED_PERIOD 1024u
 enum {
   HI_OBSERVED_LOW,   /* the bytes in the site's masks; `at` is the lowest address; n: the object there */
   HI_OBSERVED_UPPER, /* the same; `at` is the address that HI_SITE_UPPER means */

@@ -40,17 +40,20 @@ static inline bool hi_observe(struct hi_local *t, struct hi_observation observat
   return hi_random(t) % HI_OBSERVE_CHAIN != 0;
 }
 
-/* n accesses to a line that other threads used in the same slice. Every HI_SHARED_PERIOD-th is
- * reported, for the whole period; if the ring is full, it is reported with the next. */
+/* n accesses to a line that other threads used in the same slice. One in HI_SHARED_PERIOD is
+ * reported, for a whole period; if the ring is full, with the next. The distance is random, with
+ * the period as its mean: a program whose threads take turns evicts its lines in step, with as
+ * many accesses each time, and one line would be credited with what another counted. */
 static inline void hi_observe_shared(struct hi_local *t, uint32_t page, uint64_t line, uint64_t n) {
   t->shared_left -= (int64_t)n;
   if (HI_LIKELY(t->shared_left > 0)) return;
-  uint64_t periods = 1 + (uint64_t)-t->shared_left / HI_SHARED_PERIOD;
-  uint64_t kept = periods * HI_SHARED_PERIOD;
-  uint32_t most = UINT32_MAX - (UINT32_MAX & (HI_SHARED_PERIOD - 1));
-  if (kept > most) kept = most;
-  struct hi_observation count = {page, HI_SITE_NONE, (uint16_t)(line & (HI_PAGE_BYTES - 1)), HI_OBSERVED_COUNT,
-                                 (uint32_t)kept};
-  if (hi_append_observation(t, count)) t->shared_left += (int64_t)kept;
+  int64_t left = t->shared_left;
+  uint32_t kept = 0, most = UINT32_MAX - HI_SHARED_PERIOD;
+  while (left <= 0 && kept < most) {
+    left += 1 + hi_random(t) % (2 * HI_SHARED_PERIOD - 1);
+    kept += HI_SHARED_PERIOD;
+  }
+  struct hi_observation count = {page, HI_SITE_NONE, (uint16_t)(line & (HI_PAGE_BYTES - 1)), HI_OBSERVED_COUNT, kept};
+  if (hi_append_observation(t, count)) t->shared_left = left;
 }
 #endif

@@ -26,7 +26,7 @@ fn masks(profile: &Profile, name: &str) -> Vec<Row> {
 }
 
 /// One in so many accesses to shared lines is kept.
-const PERIOD: u64 = 2048;
+const PERIOD: u64 = 1024;
 const ROUNDS: u64 = 4_000_000;
 const MIXED: [Row; 4] = [
     (0, 0, 0xf0, 0xfd),
