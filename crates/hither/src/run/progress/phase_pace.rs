@@ -5,7 +5,8 @@
 //! Where one kind stays behind for good, because this run does something differently, the
 //! others do not wait for ever: the phase is reached too when its clock, one of the kinds,
 //! is a quarter of the way beyond. Phases without points between them follow by time, each
-//! as long as in the traced run times how much faster this run has come along so far.
+//! as long as in the traced run times how much faster this run has come along so far; one
+//! point more than the phase began with tells that it has begun.
 use hither_profile::{Nanos, PlacedPhase};
 
 /// Counts of each kind of synchronisation point, as in [`hither_profile::Slice::sync`].
@@ -81,11 +82,13 @@ impl PhasePace {
         while let Some(next) = self.phases.get(self.reached + 1) {
             let growth = self.growth(counts);
             if growth.iter().all(|g| *g == 0) {
-                if at < self.due_time(next.start) {
+                let due = self.due_time(next.start);
+                if at >= due {
+                    self.anchor = (due, next.start);
+                    self.by_time = true;
+                } else if !is_exceeded(&next.sync, counts) {
                     break;
                 }
-                self.anchor = (self.due_time(next.start), next.start);
-                self.by_time = true;
             } else {
                 if !is_passed(&next.sync, &growth, counts) {
                     break;
@@ -116,6 +119,11 @@ impl PhasePace {
         let wait = start.saturating_sub(there) as f64 * self.ratio;
         here.saturating_add(wait as Nanos)
     }
+}
+
+/// Whether more was passed of some kind than so many.
+fn is_exceeded(sync: &SyncCounts, counts: &[Option<u64>; 4]) -> bool {
+    sync.iter().zip(counts).any(|(n, count)| *count > Some(*n))
 }
 
 /// Whether counts have come to `wanted`, where kinds grow by `growth` before.

@@ -134,6 +134,27 @@ fn phases_without_points_between_them_follow_at_the_pace_so_far() {
     assert_eq!(pace.reached_by(), (true, true));
 }
 
+/// The traced run took 1.2 s to start, this one 10 ms: the first barrier tells that it has.
+#[test]
+fn a_phase_that_begins_before_a_barrier_has_begun_once_it_is_passed() {
+    let phases = [
+        phase(0, [0; 4]),
+        phase(2, [0; 4]),
+        phase(3, [8, 0, 0, 0]),
+        phase(4, [8, 0, 0, 0]),
+    ];
+    let steps = [
+        (9, barriers(0), 0),
+        (10, barriers(1), 1),
+        (300, barriers(7), 1),
+        (301, barriers(8), 2),
+        (330, barriers(8), 2),
+        (331, barriers(9), 3),
+    ];
+    let pace = check(&phases, &steps);
+    assert_eq!(pace.reached_by(), (true, false));
+}
+
 #[test]
 fn a_single_phase_stays() {
     check(
