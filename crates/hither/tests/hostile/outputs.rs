@@ -154,3 +154,41 @@ fn a_folder_that_is_swapped_during_the_run_misleads_nobody() {
         .join("profile/profile.json");
     assert_eq!(fs::read_to_string(inside).expect("read"), "kept\n");
 }
+
+/// A program of another user makes up who owns what: it calls everything root's. The same from
+/// where its mount is not known, through the folder of a process that sees it.
+#[test]
+fn root_writes_nothing_where_another_users_program_serves_the_files() {
+    let place = Place::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/serve.c");
+    let built = place.shell(&format!("gcc -O1 -o serve {source}"));
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    fs::create_dir(place.path("served")).expect("mkdir");
+    let serve = |user: u32, line: &str| {
+        let user = user.to_string();
+        run(place.command(&["./serve", "served", &user, line]))
+    };
+    let tried = serve(STRANGER, "true");
+    if status(&tried) == 125 {
+        println!("skipped: no FUSE here: {}", text(&tried.stderr));
+        return;
+    }
+    let (here, us) = (place.0.path().display(), std::process::id());
+    let inside = format!("{HITHER} trace -q -o served/out -- true");
+    let outside = format!(
+        "nsenter -m -t {us} {HITHER} trace -q -o /proc/$PPID/root{here}/served/out -- true"
+    );
+    for (line, who) in [
+        (&inside, STRANGER.to_string()),
+        (&outside, "unknown in this mount name space".to_owned()),
+    ] {
+        let refused = serve(STRANGER, line);
+        let told = text(&refused.stderr);
+        assert_eq!(status(&refused), 2, "{line}: {told}");
+        let served = told.contains("is served by a program of");
+        assert!(served && told.contains(&who), "{line}: {told}");
+    }
+    // Root's own is a folder like others: here it has no room for files.
+    let own = serve(0, &inside);
+    assert!(!text(&own.stderr).contains("is served by"), "{own:?}");
+}
