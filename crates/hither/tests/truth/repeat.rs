@@ -1,7 +1,7 @@
 //! What is the same in every run, and what is known to the instruction.
 use std::collections::BTreeMap;
 
-use hither_profile::{PageNo, Profile, RegionKind};
+use hither_profile::{Object, PageNo, Profile, RegionKind};
 
 use crate::run::{places_in_code, run};
 use crate::threads::CREATION;
@@ -87,6 +87,11 @@ fn forks_leave_the_parents_threads_alone() {
         let process = p.threads[u.thread.at()].process;
         let shared = region.kind == RegionKind::Shared;
         assert!(shared || region.process == process, "{u:?} in {region:?}");
+    }
+    // What a child does to a variable is that variable's, and of nothing else in the file.
+    let constant = |o: &&Object| o.name.starts_with(Object::CONSTANTS_OF) && o.process.at() > 0;
+    for constants in p.objects.iter().filter(constant) {
+        assert_eq!(constants.writes, 0, "{constants:?}");
     }
 }
 

@@ -27,24 +27,30 @@ impl ObjectBuilder<'_> {
     /// has what the tracer counted for none of its variables: accesses of the dynamic linker,
     /// before the tracer knew the file. Call it last.
     pub fn count_regions(&mut self) {
-        let mut left: BTreeMap<u32, [u64; 3]> = BTreeMap::new();
+        let mut of_region: BTreeMap<u32, [u64; 3]> = BTreeMap::new();
         for &((region, _), counts) in self.input.pages {
-            let sum = left.entry(region).or_default();
+            let sum = of_region.entry(region).or_default();
             *sum = add(*sum, counts);
         }
-        for (region, counts) in left {
-            let counted = self.counted.get(&region).copied().unwrap_or_default();
-            let counts = [0, 1, 2].map(|n: usize| counts[n].saturating_sub(counted[n]));
-            let file = self.region(region).filter(|r| r.kind == RegionKind::Elf);
-            let file = file.map(|r| (constants_of(&r.file), r.process.0 + 1));
-            let object = match (self.by_region.get(&region), file) {
-                (Some(&object), _) => object,
-                (None, Some((name, process))) if counts[..2] != [0, 0] => {
-                    self.unnamed_object(ObjectKind::Static, &name, process)
-                }
-                _ => continue,
-            };
-            self.add_counts(object, counts);
+        // What a forked process calls a variable is that of its parent, in a region of the parent.
+        let mut of_file: BTreeMap<(u32, String), [u64; 3]> = BTreeMap::new();
+        for (region, counts) in of_region {
+            if let Some(&object) = self.by_region.get(&region) {
+                self.add_counts(object, counts);
+            } else if let Some(elf) = self.region(region).filter(|r| r.kind == RegionKind::Elf) {
+                let key = (elf.process.0 + 1, elf.file.clone());
+                let sum = of_file.entry(key).or_default();
+                *sum = add(*sum, counts);
+            }
+        }
+        for (key, counts) in of_file {
+            let counted = self.counted.get(&key).copied().unwrap_or_default();
+            let left = [0, 1, 2].map(|n: usize| counts[n].saturating_sub(counted[n]));
+            if left[..2] != [0, 0] {
+                let (process, file) = key;
+                let object = self.unnamed_object(ObjectKind::Static, &constants_of(&file), process);
+                self.add_counts(object, left);
+            }
         }
     }
 
@@ -132,8 +138,8 @@ impl ObjectBuilder<'_> {
                 self.add_counts(object, counts.map(part));
                 self.found.objects[object as usize].estimated |= estimated;
             }
-            if let Some(&region) = self.file_of.get(&(process, id)) {
-                let sum = self.counted.entry(region).or_default();
+            if let Some(file) = self.file_of.get(&(process, id)) {
+                let sum = self.counted.entry((process, file.clone())).or_default();
                 *sum = add(*sum, counts);
             }
         }
@@ -212,8 +218,8 @@ impl ObjectBuilder<'_> {
         }
         let generation = Some(object.generation);
         let (number, vaddr) = regions.locate_code(object.process, object.address, generation)?;
-        self.file_of.insert((process, id), number);
         let region = self.region(number)?.clone();
+        self.file_of.insert((process, id), region.file.clone());
         if object.kind == wire::OBJECT_VARIABLE {
             let found = self.variables_at((number, &region), (vaddr, object.size), process, naming);
             if found.is_some() {

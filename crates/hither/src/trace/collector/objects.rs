@@ -94,10 +94,10 @@ pub struct ObjectBuilder<'a> {
     /// Bytes without a name, and variables too close to each other to be told apart, by that
     /// name and process.
     pub unnamed: HashMap<(String, u32), u32>,
-    /// Region of the program file in which an id of a process lies.
-    pub file_of: HashMap<(u32, u32), u32>,
-    /// Reads, writes and fetches given to the variables of such a region.
-    pub counted: HashMap<u32, [u64; 3]>,
+    /// Program file in which an id of a process lies.
+    pub file_of: HashMap<(u32, u32), String>,
+    /// Reads, writes and fetches given to the variables of such a file in a process.
+    pub counted: HashMap<(u32, String), [u64; 3]>,
 }
 
 /// What the tracer takes for one structure.
