@@ -14,6 +14,7 @@ mod progress;
 mod render_compare;
 mod render_comparison;
 mod render_findings;
+mod render_lines;
 mod render_matrix;
 mod render_report;
 mod render_sites;

@@ -3,7 +3,7 @@ use super::style::{
     bytes, count, percent, ranges, shell_line, strip_control_characters, three_digits, written,
     TerminalStyle,
 };
-use super::{render_matrix, render_structures};
+use super::{render_lines, render_matrix, render_structures};
 use hither_model::metrics::exclusivity::ExclusivityMetrics;
 use hither_model::metrics::figures::stat_figures;
 use hither_model::metrics::metrics_report::{MetricsReport, RunSummary};
@@ -42,7 +42,7 @@ pub fn render(report: &MetricsReport, name: &str, top: usize, style: TerminalSty
         &mut out,
         style,
         "Source lines (from samples)",
-        &lines(report, top, style),
+        &render_lines::table(report, top, style),
     );
     let limits = report.limits.iter();
     let limits: String = limits
@@ -233,33 +233,4 @@ fn phases(report: &MetricsReport, style: TerminalStyle) -> String {
     });
     let header = ["phase", "from (s)", "for (s)", "C_H", "C_A/s", "accesses"];
     style.table(&header, rows.collect(), &[0, 1, 2, 3, 4, 5])
-}
-
-fn lines(report: &MetricsReport, top: usize, style: TerminalStyle) -> String {
-    let rows = report.lines.iter().take(top).map(|l| {
-        let place = match l.line {
-            0 => strip_control_characters(&l.function),
-            line => format!(
-                "{}:{line} ({})",
-                strip_control_characters(&l.file),
-                strip_control_characters(&l.function)
-            ),
-        };
-        vec![
-            percent(l.share),
-            count(l.reads),
-            count(l.writes),
-            strip_control_characters(&l.structure),
-            place,
-        ]
-    });
-    let rows: Vec<_> = rows.collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    style.table(
-        &["share", "reads", "writes", "structure", "line"],
-        rows,
-        &[0, 1, 2],
-    )
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use super::style::{bytes, count, percent, ranges, strip_control_characters, TerminalStyle};
 use hither_model::metrics::metrics_report::MetricsReport;
 use hither_model::metrics::structures::StructureMetrics;
-use hither_profile::ThreadIx;
+use hither_profile::{ObjectKind, ThreadIx};
 
 /// The structures with most traffic. Those of one declaration are one row, in however many processes.
 pub fn table(report: &MetricsReport, top: usize, style: TerminalStyle) -> String {
-    let found = merge_processes(&report.structures);
+    let found = merge_stacks(merge_processes(&report.structures));
     let rows: Vec<_> = found.iter().take(top).map(structure_row).collect();
     if rows.is_empty() {
         return String::new();
@@ -54,9 +54,33 @@ fn merge_processes(all: &[StructureMetrics]) -> Vec<StructureMetrics> {
     for (row, processes) in rows.iter_mut().filter(|(_, of)| of.len() > 1) {
         row.name += &format!(" ({} processes)", processes.len());
     }
+    sorted(rows.into_iter().map(|(row, _)| row).collect())
+}
+
+fn sorted(mut rows: Vec<StructureMetrics>) -> Vec<StructureMetrics> {
     let larger = |s: &StructureMetrics| s.fetch_share.unwrap_or(0.0).max(s.share);
-    rows.sort_by(|(a, _), (b, _)| larger(b).total_cmp(&larger(a)));
-    rows.into_iter().map(|(row, _)| row).collect()
+    rows.sort_by(|a, b| larger(b).total_cmp(&larger(a)));
+    rows
+}
+
+/// One row for the stacks of many threads, where none stands out: otherwise they would be all that is seen.
+fn merge_stacks(rows: Vec<StructureMetrics>) -> Vec<StructureMetrics> {
+    let (stacks, mut rows): (Vec<_>, Vec<_>) = rows
+        .into_iter()
+        .partition(|row| row.kind == ObjectKind::Stack);
+    let all = stacks.iter().map(|s| s.share).sum::<f64>();
+    if stacks.len() < 2 || stacks.iter().any(|s| s.share > all / 2.0) {
+        rows.extend(stacks);
+        return sorted(rows);
+    }
+    let count = stacks.len();
+    let sum = stacks.into_iter().reduce(|mut sum, s| {
+        add(&mut sum, &s);
+        sum
+    });
+    let name = format!("{count} stacks");
+    rows.extend(sum.map(|sum| StructureMetrics { name, ..sum }));
+    sorted(rows)
 }
 
 fn add(sum: &mut StructureMetrics, s: &StructureMetrics) {
@@ -90,7 +114,10 @@ fn structure_row(s: &StructureMetrics) -> Vec<String> {
         ),
         percent(s.share),
         number(s.fetch_share),
-        bytes(s.size),
+        match s.size {
+            0 => "-".to_owned(),
+            size => bytes(size),
+        },
         first_touchers(&s.first_touch, s.pages),
         number(s.exclusivity),
         number(s.first_touch_accuracy),
@@ -152,5 +179,28 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(rows[0].exclusivity, Some(0.7));
         assert_eq!(first_touchers(&rows[0].first_touch, rows[0].pages), "1-2");
+    }
+
+    #[test]
+    fn stacks_are_one_row_where_none_stands_out() {
+        let stack = |thread: u32, reads| StructureMetrics {
+            kind: ObjectKind::Stack,
+            ..of(&format!("stack of thread {thread}"), 0, reads, 1.0)
+        };
+        let names = |reads: [u64; 3]| {
+            let stacks = reads.iter().zip(0..).map(|(n, thread)| stack(thread, *n));
+            let rows = merge_stacks(stacks.chain([of("one", 0, 25, 1.0)]).collect());
+            let row = |r: StructureMetrics| (r.name, r.reads);
+            rows.into_iter().map(row).collect::<Vec<_>>()
+        };
+        let row = |name: &str, reads| (name.to_owned(), reads);
+        assert_eq!(names([30, 20, 10]), [row("3 stacks", 60), row("one", 25)]);
+        let apart = [
+            row("stack of thread 0", 60),
+            row("one", 25),
+            row("stack of thread 1", 10),
+            row("stack of thread 2", 5),
+        ];
+        assert_eq!(names([60, 10, 5]), apart);
     }
 }

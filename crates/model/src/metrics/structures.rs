@@ -108,7 +108,7 @@ impl StructureMetrics {
 }
 
 /// One source line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HotLine {
     /// Source file.
     pub file: String,
