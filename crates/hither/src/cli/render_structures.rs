@@ -99,7 +99,12 @@ fn add(sum: &mut StructureMetrics, s: &StructureMetrics) {
     sum.size = sum.size.saturating_add(s.size);
     sum.pages += s.pages;
     sum.estimated |= s.estimated;
-    sum.first_touch.extend(&s.first_touch);
+    for &(thread, pages) in &s.first_touch {
+        match sum.first_touch.iter_mut().find(|t| t.0 == thread) {
+            Some(known) => known.1 += pages,
+            None => sum.first_touch.push((thread, pages)),
+        }
+    }
     sum.first_touch.sort_by_key(|t| std::cmp::Reverse(t.1));
 }
 
@@ -195,6 +200,9 @@ mod tests {
         };
         let row = |name: &str, reads| (name.to_owned(), reads);
         assert_eq!(names([30, 20, 10]), [row("3 stacks", 60), row("one", 25)]);
+        let mut sum = stack(0, 1);
+        add(&mut sum, &stack(1, 1));
+        assert_eq!(sum.first_touch, [(ThreadIx(0), 2)]);
         let apart = [
             row("stack of thread 0", 60),
             row("one", 25),
