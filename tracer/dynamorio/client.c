@@ -222,6 +222,7 @@ static void on_fork(void *dc) {
   modules_forget_lock();
   alloc_forget_lock();
   stub_forget_lock();
+  split_forget_lock();
   if (parent) enter_process(parent, true);
   struct thread_memory *m = (struct thread_memory *)host_local(dc);
   uint32_t index = m->local.child_index; /* reserved before the fork: indices follow its order */
@@ -312,6 +313,7 @@ DR_EXPORT __attribute__((no_stack_protector)) void dr_client_main(client_id_t id
   probe_init();
   register_state_init();
   stub_init();
+  split_init();
   signal_delivery_init();
   process_signals_init();
   alloc_init();

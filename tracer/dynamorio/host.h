@@ -23,6 +23,7 @@ enum {
   SLOT_SAVE1,
   SLOT_SAVE2,
   SLOT_ADDRESS,
+  SLOT_RETURN,
   SLOT_PROGRAM_CALL, /* hi_local.program_call points to it */
   SLOT_COUNTS,
   SLOT_INSTRUCTIONS,
@@ -91,11 +92,41 @@ bool block_on_stack(const struct host_access *a);
 bool block_is_string(instr_t *in);
 bool block_is_wide(instr_t *in);
 
+/* raw_code.c: instructions as bytes */
+enum { RAW_XOR = 0x31, RAW_MOV = 0x89, RAW_JBE = 0x76, RAW_JMP = 0xeb };
+struct raw_code {
+  uint8_t bytes[64];
+  uint32_t n;
+};
+void raw_byte(struct raw_code *c, uint8_t byte);
+void raw_rorx(struct raw_code *c, reg_id_t to, reg_id_t from, uint8_t by);
+void raw_registers(struct raw_code *c, uint8_t opcode, reg_id_t to, reg_id_t from);
+void raw_shr(struct raw_code *c, reg_id_t reg, uint8_t by);
+void raw_and_32(struct raw_code *c, reg_id_t reg, uint32_t mask);
+void raw_cmp(struct raw_code *c, reg_id_t reg, int32_t with);
+void raw_or_slot(struct raw_code *c, reg_id_t reg, int slot);
+void raw_sub_memory(struct raw_code *c, reg_id_t reg, reg_id_t base);
+void raw_add_to_memory(struct raw_code *c, reg_id_t base, int8_t offset, uint32_t by);
+void raw_test_eax(struct raw_code *c, uint32_t value);
+void raw_lower_stack_pointer(struct raw_code *c);
+void raw_jump(struct raw_code *c, uint8_t opcode, uint32_t over);
+instr_t *raw_instruction(void *dc, struct raw_code *c);
+
 /* probe.c: the inline code */
 void probe_init(void);
 bool probe_can_split(void);
 void probe_window(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int window, uint32_t site);
 bool probe_address(void *dc, instrlist_t *bb, instr_t *where, opnd_t operand, int64_t shift, reg_id_t r1, reg_id_t r2);
+void probe_find_entry(struct raw_code *c, reg_id_t r1, reg_id_t r2);
+void probe_compare(struct raw_code *c, reg_id_t r1, reg_id_t r2, int span);
+void probe_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub, uint32_t site);
+
+/* split.c: windows in two lines */
+void split_init(void);
+void split_forget_lock(void);
+byte *split_stub(void *dc, const struct host_block *b, int window, reg_id_t r1, reg_id_t r2);
+void split_insert(void *dc, instrlist_t *bb, instr_t *where, const struct host_block *b, int window, reg_id_t r1,
+                  reg_id_t r2, uint32_t site);
 
 /* stub.c: code through which inline code calls hi_miss and hi_record_flush */
 void stub_init(void);
@@ -105,6 +136,8 @@ bool stub_contains(const byte *pc);
 byte *stub_record(void);
 void stub_insert_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub);
 void stub_insert_stack_pointer(void *dc, instrlist_t *bb, instr_t *where);
+byte *stub_append(void *dc, instrlist_t *il);
+byte *stub_nested(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, bool upper);
 byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes);
 
 /* insert.c: instruments a block */

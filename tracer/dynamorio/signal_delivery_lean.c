@@ -86,8 +86,9 @@ static uint64_t stub_return(const ucontext_t *context) {
   uint64_t sp = (uint64_t)context->uc_mcontext.gregs[REG_RSP], top = *own(SLOT_STACK);
   if (sp <= top && sp > top - HOST_STACK_BYTES) return *(const uint64_t *)*own(SLOT_STACK_APP);
   /* its first instructions, before it switches stacks, and its last */
-  if (stub_contains((const byte *)context->uc_mcontext.gregs[REG_RIP])) return *(const uint64_t *)sp;
-  return 0;
+  if (!stub_contains((const byte *)context->uc_mcontext.gregs[REG_RIP])) return 0;
+  const uint64_t *returns = (const uint64_t *)sp;
+  return stub_contains((const byte *)*returns) ? returns[1] : *returns; /* a nested one, at its start */
 }
 
 /* Signals that DynamoRIO may deliver later than it receives them, as its table has it. */

@@ -5,11 +5,14 @@
  *     call stub
  *     test eax, SITE              no effect, since the flags are dead; its operand is the site
  * and the stub returns with `ret 128`. There is one stub per (registers, counts), so that
- * the inline code passes no arguments. */
+ * the inline code passes no arguments. The stubs of split.c, which are called so too, call nested
+ * ones: these keep where they return to in a slot meanwhile, and work for the site of who called
+ * the outer one. */
 #include "host.h"
 
-#define STUB_AREA (4u << 20)
-#define STUB_BYTES 256 /* most that a stub takes */
+#define STUB_AREA (8u << 20)
+#define MISS_AREA (2u << 20) /* of it, for stubs that there must be */
+#define STUB_BYTES 1024      /* most that a stub takes */
 #define STUB_ALIGN 16
 #define STUBS 16384
 #define TEST_EAX_SITE 1 /* offset of the site in `test eax, SITE` */
@@ -40,9 +43,12 @@ static void append_move(void *dc, instrlist_t *il, reg_id_t to, reg_id_t from) {
 #define ADD(i) instrlist_meta_append(il, (i))
 #define REG(r) opnd_create_reg(r)
 
+enum nesting { OUTER, NESTED, NESTED_UPPER };
+
 /* Switches to the private stack and saves the registers that a call may change. */
-static instrlist_t *begin_stub(void *dc) {
+static instrlist_t *begin_stub(void *dc, enum nesting nesting) {
   instrlist_t *il = instrlist_create(dc);
+  if (nesting != OUTER) ADD(INSTR_CREATE_pop(dc, host_slot(dc, SLOT_RETURN)));
   ADD(XINST_CREATE_store(dc, host_slot(dc, SLOT_STACK_APP), REG(DR_REG_RSP)));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK)));
   for (size_t i = 0; i < SAVED; i++) ADD(INSTR_CREATE_push(dc, REG(saved[i])));
@@ -56,9 +62,8 @@ static void append_call(void *dc, instrlist_t *il, ptr_int_t function) {
   ADD(INSTR_CREATE_call_ind(dc, REG(DR_REG_RAX)));
 }
 
-/* Calls `function`, restores the registers and returns.
- * Encodes the stub at `at` and returns its end. */
-static byte *end_stub(void *dc, instrlist_t *il, ptr_int_t function, byte *at) {
+/* Calls `function`, restores the registers and returns. */
+static instrlist_t *end_stub(void *dc, instrlist_t *il, ptr_int_t function, enum nesting nesting) {
   append_call(dc, il, function);
   instr_t *delivered = INSTR_CREATE_label(dc);
   ADD(INSTR_CREATE_cmp(dc, host_slot(dc, SLOT_UNDELIVERED), OPND_CREATE_INT8(0)));
@@ -67,15 +72,14 @@ static byte *end_stub(void *dc, instrlist_t *il, ptr_int_t function, byte *at) {
   ADD(delivered);
   for (size_t i = SAVED; i-- > 0;) ADD(INSTR_CREATE_pop(dc, REG(saved[i])));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK_APP)));
-  ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(HI_RED_ZONE)));
-  byte *end = instrlist_encode(dc, il, at, true);
-  instrlist_clear_and_destroy(dc, il);
-  return end;
+  if (nesting == OUTER) ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(HI_RED_ZONE)));
+  else ADD(INSTR_CREATE_jmp_ind(dc, host_slot(dc, SLOT_RETURN)));
+  return il;
 }
 
-static byte *emit_miss(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads,
-                       uint32_t writes) {
-  instrlist_t *il = begin_stub(dc);
+static instrlist_t *miss(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes,
+                         enum nesting nesting) {
+  instrlist_t *il = begin_stub(dc, nesting);
   /* The probe subtracted the entry's tag from the address. */
   ADD(INSTR_CREATE_add(dc, REG(address), OPND_CREATE_MEMPTR(entry, 0)));
   append_move(dc, il, DR_REG_RSI, address);
@@ -84,7 +88,8 @@ static byte *emit_miss(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RCX), host_slot(dc, SLOT_STACK_APP)));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RCX), OPND_CREATE_MEMPTR(DR_REG_RCX, 0)));
   ADD(INSTR_CREATE_mov_ld(dc, REG(DR_REG_ECX), OPND_CREATE_MEM32(DR_REG_RCX, TEST_EAX_SITE)));
-  return end_stub(dc, il, (ptr_int_t)hi_miss, at);
+  if (nesting == NESTED_UPPER) ADD(INSTR_CREATE_or(dc, REG(DR_REG_ECX), OPND_CREATE_INT32((int)HI_SITE_UPPER)));
+  return end_stub(dc, il, (ptr_int_t)hi_miss, nesting);
 }
 
 #undef REG
@@ -114,18 +119,37 @@ void stub_insert_stack_pointer(void *dc, instrlist_t *bb, instr_t *where) {
   instrlist_meta_preinsert(bb, where, INSTR_CREATE_lea(dc, rsp, above));
 }
 
+/* Encodes a stub, and destroys the list. Call it with the lock held. */
+static byte *append(void *dc, instrlist_t *il) {
+  byte *stub = next_stub, *end = instrlist_encode(dc, il, stub, true);
+  next_stub = (byte *)(((ptr_uint_t)end + STUB_ALIGN - 1) & ~(ptr_uint_t)(STUB_ALIGN - 1));
+  instrlist_clear_and_destroy(dc, il);
+  return stub;
+}
+
 void stub_init(void) {
   stub_lock = dr_mutex_create();
   area = next_stub = dr_nonheap_alloc(STUB_AREA, DR_MEMPROT_READ | DR_MEMPROT_WRITE | DR_MEMPROT_EXEC);
-  record_stub = next_stub;
-  next_stub = end_stub(GLOBAL_DCONTEXT, begin_stub(GLOBAL_DCONTEXT), (ptr_int_t)hi_record_flush, next_stub);
+  void *dc = GLOBAL_DCONTEXT;
+  record_stub = append(dc, end_stub(dc, begin_stub(dc, OUTER), (ptr_int_t)hi_record_flush, OUTER));
 }
 
-/* The stub for these registers and counts. If `counts` is DR_REG_NULL the constants are used. */
-byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes) {
+/* A stub of somebody else's, whose list it destroys; NULL where there is no room left. */
+byte *stub_append(void *dc, instrlist_t *il) {
+  byte *stub = NULL;
+  dr_mutex_lock(stub_lock);
+  if (next_stub + STUB_BYTES <= area + (STUB_AREA - MISS_AREA)) stub = append(dc, il);
+  else instrlist_clear_and_destroy(dc, il);
+  dr_mutex_unlock(stub_lock);
+  return stub;
+}
+
+/* The stub for these registers and counts, in which a register is 0 where there is none. */
+static byte *find(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes,
+                  enum nesting nesting) {
   uint64_t key = 1ull << 63 | (uint64_t)(address - DR_REG_START_64) << 56 | (uint64_t)(entry - DR_REG_START_64) << 48 |
                  (uint64_t)(counts == DR_REG_NULL ? 0 : 1 + counts - DR_REG_START_64) << 40 | (uint64_t)writes << 20 |
-                 reads;
+                 reads << 2 | nesting;
   dr_mutex_lock(stub_lock);
   uint32_t at = (uint32_t)(key * HI_HASH_MULTIPLIER >> 40) % STUBS;
   while (stubs[at].key && stubs[at].key != key) at = (at + 1) % STUBS;
@@ -133,12 +157,20 @@ byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint
     /* Counts are at most the accesses of a block, so in practice the area holds all stubs. A
      * program that needs more is aborted here rather than miscounted. */
     if (next_stub + STUB_BYTES > area + STUB_AREA) dr_abort();
-    stubs[at].code = next_stub;
-    byte *end = emit_miss(dc, next_stub, address, entry, counts, reads, writes);
-    next_stub = (byte *)(((ptr_uint_t)end + STUB_ALIGN - 1) & ~(ptr_uint_t)(STUB_ALIGN - 1));
+    stubs[at].code = append(dc, miss(dc, address, entry, counts, reads, writes, nesting));
     stubs[at].key = key;
   }
   byte *code = stubs[at].code;
   dr_mutex_unlock(stub_lock);
   return code;
+}
+
+/* If `counts` is DR_REG_NULL the constants are used. */
+byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes) {
+  return find(dc, address, entry, counts, reads, writes, OUTER);
+}
+
+/* The same for a stub to call. `upper`: the address is the one that HI_SITE_UPPER means. */
+byte *stub_nested(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, bool upper) {
+  return find(dc, address, entry, counts, 0, 0, upper ? NESTED_UPPER : NESTED);
 }
