@@ -23,7 +23,6 @@ enum {
   SLOT_SAVE1,
   SLOT_SAVE2,
   SLOT_ADDRESS,
-  SLOT_RETURN,
   SLOT_PROGRAM_CALL, /* hi_local.program_call points to it */
   SLOT_COUNTS,
   SLOT_INSTRUCTIONS,

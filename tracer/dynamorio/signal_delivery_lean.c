@@ -88,7 +88,7 @@ static uint64_t stub_return(const ucontext_t *context) {
   /* its first instructions, before it switches stacks, and its last */
   if (!stub_contains((const byte *)context->uc_mcontext.gregs[REG_RIP])) return 0;
   const uint64_t *returns = (const uint64_t *)sp;
-  return stub_contains((const byte *)*returns) ? returns[1] : *returns; /* a nested one, at its start */
+  return stub_contains((const byte *)*returns) ? returns[1] : *returns; /* a nested one */
 }
 
 /* Signals that DynamoRIO may deliver later than it receives them, as its table has it. */

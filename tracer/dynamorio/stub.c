@@ -6,8 +6,7 @@
  *     test eax, SITE              no effect, since the flags are dead; its operand is the site
  * and the stub returns with `ret 128`. There is one stub per (registers, counts), so that
  * the inline code passes no arguments. The stubs of split.c, which are called so too, call nested
- * ones: these keep where they return to in a slot meanwhile, and work for the site of who called
- * the outer one. */
+ * ones, which work for the site of who called the outer one. */
 #include "host.h"
 
 #define STUB_AREA (8u << 20)
@@ -45,10 +44,17 @@ static void append_move(void *dc, instrlist_t *il, reg_id_t to, reg_id_t from) {
 
 enum nesting { OUTER, NESTED, NESTED_UPPER };
 
+/* A nested stub steps over its own return address: core finds that of the outer one. Nobody writes
+ * below the stack pointer meanwhile, as signals have a stack of their own. */
+static void append_step(void *dc, instrlist_t *il, int by) {
+  opnd_t to = opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, by, OPSZ_lea);
+  ADD(INSTR_CREATE_lea(dc, REG(DR_REG_RSP), to));
+}
+
 /* Switches to the private stack and saves the registers that a call may change. */
 static instrlist_t *begin_stub(void *dc, enum nesting nesting) {
   instrlist_t *il = instrlist_create(dc);
-  if (nesting != OUTER) ADD(INSTR_CREATE_pop(dc, host_slot(dc, SLOT_RETURN)));
+  if (nesting != OUTER) append_step(dc, il, sizeof(void *));
   ADD(XINST_CREATE_store(dc, host_slot(dc, SLOT_STACK_APP), REG(DR_REG_RSP)));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK)));
   for (size_t i = 0; i < SAVED; i++) ADD(INSTR_CREATE_push(dc, REG(saved[i])));
@@ -72,8 +78,8 @@ static instrlist_t *end_stub(void *dc, instrlist_t *il, ptr_int_t function, enum
   ADD(delivered);
   for (size_t i = SAVED; i-- > 0;) ADD(INSTR_CREATE_pop(dc, REG(saved[i])));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK_APP)));
-  if (nesting == OUTER) ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(HI_RED_ZONE)));
-  else ADD(INSTR_CREATE_jmp_ind(dc, host_slot(dc, SLOT_RETURN)));
+  if (nesting != OUTER) append_step(dc, il, -(int)sizeof(void *));
+  ADD(nesting == OUTER ? INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(HI_RED_ZONE)) : INSTR_CREATE_ret(dc));
   return il;
 }
 
