@@ -9,7 +9,8 @@
  * shape share a stub. Past the room for stubs it is part of the block. */
 #include "host.h"
 
-#define SHAPES 16384 /* power of two */
+#define SHAPES 16384
+#define SLOTS (2 * SHAPES) /* power of two */
 #define PUT(i) instrlist_meta_preinsert(il, where, (i))
 #define REG(r) opnd_create_reg(r)
 
@@ -21,11 +22,13 @@ struct shape {
   reg_id_t r1, r2;
 };
 
-static struct {
+struct known_shape {
   struct shape shape;
   byte *code;
-} * known;
+};
+static struct known_shape *known;
 static uint32_t shapes;
+static uint16_t slots[SLOTS]; /* by hash: 1 + where a shape is in `known` */
 static void *lock;
 
 void split_init(void) {
@@ -141,13 +144,12 @@ static uint32_t hash(const struct shape *s) {
 byte *split_stub(void *dc, const struct host_block *b, int window, reg_id_t r1, reg_id_t r2) {
   struct shape s = shape_of(b, window, r1, r2);
   dr_mutex_lock(lock);
-  uint32_t at = hash(&s) & (SHAPES - 1);
-  while (known[at].code && memcmp(&known[at].shape, &s, sizeof s) != 0) at = (at + 1) & (SHAPES - 1);
-  byte *code = known[at].code;
-  if (!code && shapes < SHAPES / 2) {
-    code = emit(dc, &s);
-    known[at].shape = s, known[at].code = code;
-    shapes += code != NULL;
+  uint32_t at = hash(&s) & (SLOTS - 1);
+  while (slots[at] && memcmp(&known[slots[at] - 1].shape, &s, sizeof s) != 0) at = (at + 1) & (SLOTS - 1);
+  byte *code = slots[at] ? known[slots[at] - 1].code : NULL;
+  if (!code && shapes < SHAPES && (code = emit(dc, &s))) {
+    known[shapes].shape = s, known[shapes].code = code;
+    slots[at] = (uint16_t)++shapes;
   }
   dr_mutex_unlock(lock);
   return code;
