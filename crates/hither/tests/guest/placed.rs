@@ -222,7 +222,7 @@ fn our_programs_run_as_placed() {
         workload("pipeline", "8 200"),
         workload("all_to_all", "8 60"),
         workload("independent", "8 4000 8"),
-        workload("false_sharing", "8 1000000 padded"),
+        workload("false_sharing", "8 4000000 padded"),
         workload("stencil2d", "256 40"),
         workload("is", "static 16 6"),
         workload("shm", "threads 8 200"),
