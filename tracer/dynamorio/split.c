@@ -14,7 +14,7 @@
 #define PUT(i) instrlist_meta_preinsert(il, where, (i))
 #define REG(r) opnd_create_reg(r)
 
-/* What the code depends on, but for the site. */
+/* The shape of a window: what the code depends on, but for the site. */
 struct shape {
   /* displacements above the lowest at which there is a first, a second and a third access */
   uint64_t reads[SAME_PLACE], writes[SAME_PLACE];
