@@ -18,6 +18,12 @@ pub fn strip_control_characters(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// The last part of a path.
+#[must_use]
+pub fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// A word as a POSIX shell takes it, in single quotes where it needs them, on one line.
 #[must_use]
 pub fn shell_quote(word: &str) -> String {

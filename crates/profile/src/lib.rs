@@ -42,7 +42,7 @@ mod thread_roles;
 mod working_threads;
 
 pub use artefact::ArtefactError;
-pub use clean::{is_hidden_char, shell_line, shell_quote, strip_control_characters};
+pub use clean::{file_name, is_hidden_char, shell_line, shell_quote, strip_control_characters};
 pub use comm::CommMatrix;
 pub use error::ProfileError;
 pub use figure::{BetterWhen, FigureUnit, RunFigure};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use super::style::{count, percent, strip_control_characters, TerminalStyle};
 use hither_model::metrics::metrics_report::MetricsReport;
 use hither_model::metrics::structures::HotLine;
-use hither_profile::ObjectKind;
+use hither_profile::{file_name, ObjectKind};
 
 /// The lines with most accesses.
 pub fn table(report: &MetricsReport, top: usize, style: TerminalStyle) -> String {
@@ -58,7 +58,7 @@ fn merge(all: &[HotLine], stacks: &HashSet<&str>) -> Vec<HotLine> {
 fn place(line: &HotLine) -> String {
     match (line.line, line.function.is_empty()) {
         (0, true) if line.file.is_empty() => String::new(),
-        (0, true) => format!("({})", line.file.rsplit('/').next().unwrap_or_default()),
+        (0, true) => format!("({})", file_name(&line.file)),
         (0, false) => line.function.clone(),
         (number, _) => format!("{}:{number} ({})", line.file, line.function),
     }

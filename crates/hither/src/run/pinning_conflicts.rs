@@ -2,7 +2,7 @@
 //! batch systems, masks and policies that hither was started with. What fights with a
 //! placement is said before the program starts, each in a sentence with the fix.
 
-use hither_profile::strip_control_characters;
+use hither_profile::{file_name, strip_control_characters};
 
 /// What is known before the program starts.
 #[derive(Clone, Debug, Default)]
@@ -126,7 +126,7 @@ fn memory_warnings(surroundings: &LaunchConditions) -> Vec<String> {
 /// `program` is the file that it names, links resolved.
 #[must_use]
 pub fn open_mpi_pins(command: &[String], program: &str) -> bool {
-    let file = program.rsplit('/').next().unwrap_or(program);
+    let file = file_name(program);
     let launcher = ["orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"].contains(&file);
     let mut words = command.iter().map(|word| word.trim_start_matches('-'));
     let told = words.any(|word| matches!(word, "bind-to" | "bind-to-none" | "bind-to-core"));

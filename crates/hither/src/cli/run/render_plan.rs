@@ -1,6 +1,6 @@
 //! What `hither run` would do, for --dry-run and --verbose.
 use hither_profile::{
-    PlacedPhase, Placement, RegionIdentity, RegionPlacement, LEFT_TO_SYSTEM, PAGE_SIZE,
+    file_name, PlacedPhase, Placement, RegionIdentity, RegionPlacement, LEFT_TO_SYSTEM, PAGE_SIZE,
 };
 use std::collections::BTreeMap;
 
@@ -119,7 +119,7 @@ fn threads(placement: &Placement, phase: &PlacedPhase, style: TerminalStyle) -> 
         let process = thread.and_then(|t| placement.processes.get(t.process.at()));
         let name = thread.map_or("", |t| t.name.as_str());
         let program = process.map_or("", |p| p.executable.as_str());
-        let program = program.rsplit('/').next().unwrap_or(program);
+        let program = file_name(program);
         let node = placement.machine.nodes.get(place.node().at());
         vec![
             place.thread().to_string(),

@@ -1,7 +1,7 @@
 //! Which data structure of one profile is which of another. Row numbers say nothing: the
 //! same program may allocate in another order, and an edit moves lines.
 use crate::report::page::{DeclarationSite, StructureFigures};
-use hither_profile::ObjectKind;
+use hither_profile::{file_name, ObjectKind};
 use std::collections::{HashMap, VecDeque};
 
 /// A structure as comparisons need it.
@@ -56,7 +56,7 @@ struct StructureKey {
 
 fn structure_key(row: &ComparedStructure) -> StructureKey {
     let site = row.site.clone().unwrap_or_default();
-    let file = site.file.rsplit('/').next().unwrap_or_default().to_owned();
+    let file = file_name(&site.file).to_owned();
     StructureKey {
         kind: row.kind,
         process: None,

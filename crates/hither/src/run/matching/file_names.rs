@@ -1,9 +1,6 @@
 //! File names that are the same but for what changes from run to run.
 
-/// The last part of a path.
-pub fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
+pub use hither_profile::file_name;
 
 /// The name as it is kept once the file is deleted.
 pub fn without_deleted(path: &str) -> &str {

@@ -3,6 +3,7 @@
 use super::demangle::unqualified;
 use super::line_table::InlineFrame;
 use super::FunctionSymbol;
+use hither_profile::file_name;
 use std::path::Path;
 
 /// Libraries whose frames only pass a request on.
@@ -115,7 +116,7 @@ pub fn is_program_frame(frame: &InlineFrame) -> bool {
 
 /// `file.c:123 (function)`.
 pub fn line_label(frame: &InlineFrame) -> String {
-    let file = frame.file.rsplit('/').next().unwrap_or(&frame.file);
+    let file = file_name(&frame.file);
     match frame.function.as_str() {
         "" => format!("{file}:{}", frame.line),
         function => format!("{file}:{} ({function})", frame.line),

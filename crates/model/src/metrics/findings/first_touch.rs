@@ -17,7 +17,7 @@ use super::fix_snippets::{
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::thresholds::{ACC_RIGHT, E_HIGH};
-use hither_profile::{shell_quote, Finding, FindingKind, SuggestedFix, ThreadIx};
+use hither_profile::{file_name, shell_quote, Finding, FindingKind, SuggestedFix, ThreadIx};
 use std::collections::HashMap;
 
 /// Of the structure's pages, those that one thread touches first. Ours: most, but a few may
@@ -263,7 +263,7 @@ fn touching_line_text(case: &FindingContext, structure: &StructureMetrics) -> Op
         "" => String::new(),
         name => format!(", in {name}"),
     };
-    let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+    let file = file_name(&line.file);
     let region = match line.in_parallel {
         Some(true) if uses_openmp(case) => ", inside a parallel region",
         Some(true) => ", in a thread that the program started",

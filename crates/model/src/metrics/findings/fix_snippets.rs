@@ -3,7 +3,7 @@
 use super::common::structure_label;
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
-use hither_profile::{shell_quote, strip_control_characters, ObjectKind, SuggestedFix};
+use hither_profile::{file_name, shell_quote, strip_control_characters, ObjectKind, SuggestedFix};
 
 /// Where OpenMP counts in [`hither_profile::Slice::sync`]: barriers and parallel regions.
 const OPENMP: [usize; 2] = [1, 2];
@@ -110,5 +110,5 @@ pub fn hottest_line(case: &FindingContext, structure: &StructureMetrics) -> Stri
 
 /// The last part of a path, on one line whatever the program calls its files.
 fn printable_basename(path: &str) -> String {
-    strip_control_characters(path.rsplit('/').next().unwrap_or_default())
+    strip_control_characters(file_name(path))
 }
