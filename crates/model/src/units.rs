@@ -99,6 +99,12 @@ pub fn count(n: u64) -> String {
     scaled(n as f64, 1000.0, &["", " k", " M", " G", " T", " P", " E"])
 }
 
+/// `1 page`, `3 pages`; the words may go on, with their verb: `3 pages were not counted`.
+pub fn plural(n: impl Into<u64>, one: &str, many: &str) -> String {
+    let n = n.into();
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
 /// `1.23 MiB`.
 pub fn bytes(n: u64) -> String {
     scaled(

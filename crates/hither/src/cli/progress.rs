@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::units::{show_bytes, show_count, show_duration};
+use super::units::{plural, show_bytes, show_count, show_duration};
 use crate::app::study::progress::{self as app, Steps};
 use crate::trace::collector::LiveStatus;
 
@@ -127,10 +127,10 @@ fn line(live: &LiveStatus, last: (Duration, u64)) -> String {
         0.0
     };
     format!(
-        "hither: {}, {} slices, {} threads ({} alive), {} accesses/s, {} touched",
+        "hither: {}, {}, {} ({} alive), {} accesses/s, {} touched",
         show_duration(live.elapsed),
-        live.slices,
-        live.threads_total,
+        plural(live.slices, "slice", "slices"),
+        plural(live.threads_total, "thread", "threads"),
         live.threads_alive,
         show_count(rate as u64),
         show_bytes(live.footprint_bytes),

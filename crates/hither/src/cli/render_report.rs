@@ -8,6 +8,7 @@ use hither_model::metrics::exclusivity::ExclusivityMetrics;
 use hither_model::metrics::figures::stat_figures;
 use hither_model::metrics::metrics_report::{MetricsReport, RunSummary};
 use hither_model::metrics::stable_phases::NO_STABLE_PHASES;
+use hither_model::units::plural;
 use hither_profile::RunEnd;
 use std::collections::BTreeMap;
 
@@ -111,10 +112,6 @@ pub fn counted(online: bool) -> &'static str {
 /// `, 1.2 M fetches`, where they were counted.
 pub fn fetched(fetches: Option<u64>) -> String {
     fetches.map_or_else(String::new, |n| format!(", {} fetches", count(n)))
-}
-
-pub fn plural(n: u64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 fn verdict(report: &MetricsReport, style: TerminalStyle) -> String {

@@ -5,6 +5,7 @@ use anyhow::Result;
 use hither_model::topology::{
     self, shipped_machines, OutlineItem, OutlinePart, PuList, SelectedMachine, ShippedMachine,
 };
+use hither_model::units::plural;
 use serde_json::json;
 use std::ops::Range;
 
@@ -99,8 +100,7 @@ fn summary(selected: &SelectedMachine, style: TerminalStyle) -> String {
 }
 
 fn many(n: usize, what: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{s}")
+    plural(n as u64, what, &format!("{what}s"))
 }
 
 /// Whole numbers of a unit where they are, as sizes of caches mostly are.

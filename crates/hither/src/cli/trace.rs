@@ -17,7 +17,7 @@ pub use args::Args;
 
 use super::progress::ProgressLine;
 use super::style::shell_line;
-use super::units::{show_bytes, show_count, show_duration, show_end};
+use super::units::{plural, show_bytes, show_count, show_duration, show_end};
 use super::{output, print_stderr};
 use crate::program::child::{self, HeldSignals};
 use crate::program::mpi;
@@ -265,10 +265,10 @@ fn report(profile: &Profile, written: &WriteOutcome, folder: &Path) {
         .sum();
     let touched = profile.first_touch.single_pages() * PAGE_SIZE;
     print_stderr(&format!(
-        "{}{}, {} threads, {} accesses, {} touched -> {} ({})",
+        "{}{}, {}, {} accesses, {} touched -> {} ({})",
         show_duration(Duration::from_nanos(meta.duration)),
         show_end(&meta.end),
-        profile.threads.len(),
+        plural(profile.threads.len() as u64, "thread", "threads"),
         show_count(accesses),
         show_bytes(touched),
         folder.display(),

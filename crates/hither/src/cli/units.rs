@@ -2,7 +2,7 @@
 use hither_profile::RunEnd;
 use nix::sys::signal::Signal;
 
-pub use hither_model::units::{show_bytes, show_count, show_duration};
+pub use hither_model::units::{plural, show_bytes, show_count, show_duration};
 
 /// How a program ended, to be put behind something; nothing where all is well.
 pub fn show_end(end: &RunEnd) -> String {

@@ -12,6 +12,7 @@ use hither_model::metrics::placement_accuracy::{accuracy_of, PageMigrationTimeli
 use hither_model::metrics::structures::StructureMetrics;
 use hither_model::metrics::thresholds::{h_min, A_MIN};
 use hither_model::metrics::{MetricsReport, PageSize};
+use hither_model::units::plural;
 use hither_profile::{Object, ObjectIx, ObjectKind, Profile, Slice, ThreadIx};
 use std::collections::{HashMap, HashSet};
 
@@ -209,7 +210,11 @@ pub fn unseen(profile: &Profile, report: &MetricsReport) -> Vec<page::UnseenData
     let cost = &profile.meta.cost;
     if cost.lost_events > 0 || cost.lost_samples > 0 {
         add(
-            format!("{} events and {} samples were dropped, since they came faster than they could be kept.", cost.lost_events, cost.lost_samples),
+            format!(
+                "{} and {} were dropped, since they came faster than they could be kept.",
+                plural(cost.lost_events, "event", "events"),
+                plural(cost.lost_samples, "sample", "samples")
+            ),
             "Regions, threads or structures may be missing or misnamed.",
         );
     }

@@ -1,6 +1,7 @@
 //! The end of the run: what was kept -> the tables of a [`Profile`].
 use std::collections::{BTreeMap, HashMap};
 
+use hither_model::units::plural;
 use hither_profile::{
     OnlineInfo, PageFirstTouch, PageMove, PageNo, PageRows, PageUse, PairComm, ProcessIx, Profile,
     ProfileMeta, Region, RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove, TraceCost,
@@ -100,17 +101,28 @@ impl ProfileBuilder {
         let lost = self.tasks.lost;
         say(
             lost > 0,
-            format!("{lost} threads past the 16384th of the run were not kept."),
+            plural(
+                lost,
+                "thread past the 16384th of the run was not kept.",
+                "threads past the 16384th of the run were not kept.",
+            ),
         );
         let lost = self.lost_faults;
         say(
             lost > 0,
-            format!("{lost} page faults were not kept: 8 GiB of pages are."),
+            plural(
+                lost,
+                "page fault was not kept: 8 GiB of pages are.",
+                "page faults were not kept: 8 GiB of pages are.",
+            ),
         );
         let lost = self.lost_moves;
         say(
             lost > 0,
-            format!("The last {lost} moves of pages were not kept."),
+            match lost {
+                1 => "The last move of a page was not kept.".to_owned(),
+                _ => format!("The last {lost} moves of pages were not kept."),
+            },
         );
         let factor = slices.page_slices;
         say(

@@ -7,6 +7,7 @@
 use super::regions::RegionMap;
 use super::threads::ThreadTracker;
 use super::window_regions::{RegionSnapshot, WindowSnapshots};
+use hither_model::units::plural;
 use hither_profile::bursts::{BurstPiece, NamedPages, CUT, FRESH, MAX_PLACES, MAX_WINDOWS, WAITED};
 use hither_profile::{BurstInfo, BurstOptions, ProcessIx, ThreadIx};
 use hither_profile::{BurstWriter, PieceHeader};
@@ -445,13 +446,19 @@ impl BurstRecorder {
                 ),
             );
         }
-        say(self.nameless > 0, format!("Of {} windows it is not known which memory pages belong to: there were more than {MAX_PLACES} runs of pages. Record fewer windows, see --bursts.", self.nameless));
+        say(self.nameless > 0, format!("Of {} it is not known which memory pages belong to: there were more than {MAX_PLACES} runs of pages. Record fewer windows, see --bursts.", plural(self.nameless, "window", "windows")));
         say(
             self.every > self.options.every && self.ended.is_none(),
             format!("Windows of --bursts became rarer, one in {:.1} s in the end, to stay within the size budget.", seconds(self.every)),
         );
-        say(lost.pieces > 0, format!("{} times there was no room for what a thread did in a window: its part of it ends early.", lost.pieces));
-        say(lost.blocks > 0, format!("The accesses of {} basic blocks past the tracer's limit were counted but not recorded.", lost.blocks));
+        say(lost.pieces > 0, format!("{} there was no room for what a thread did in a window: its part of it ends early.", plural(lost.pieces, "time", "times")));
+        say(
+            lost.blocks > 0,
+            format!(
+                "The accesses of {} past the tracer's limit were counted but not recorded.",
+                plural(lost.blocks, "basic block", "basic blocks")
+            ),
+        );
         found
     }
 }

@@ -273,7 +273,7 @@ fn names_that_are_left_out_are_told() {
     });
     assert_eq!(windows, 2);
     let limits = recorder.limits(&f.engine.segment);
-    let told = "Of 1 windows it is not known which memory";
+    let told = "Of 1 window it is not known which memory";
     assert!(limits.iter().any(|l| l.starts_with(told)), "{limits:?}");
 }
 

@@ -177,3 +177,24 @@ fn mappings_without_end_follow_one_another_in_a_region() {
         p.meta.limits
     );
 }
+
+/// A sentence about one is a sentence too.
+#[test]
+fn one_mapping_counts_together() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.thread(1, 1, 0);
+    for _ in 0..258 {
+        f.map(1, 1, ADDRESS, MIB);
+        f.next_generation();
+        f.unmap(1, 1, ADDRESS, MIB);
+        f.next_generation();
+    }
+    let p = f.finish(&mut NoNames);
+    let said = "1 mapping counts together with an earlier one of";
+    assert!(
+        p.meta.limits.iter().any(|l| l.starts_with(said)),
+        "{:?}",
+        p.meta.limits
+    );
+}
