@@ -265,7 +265,8 @@ enum {
   HI_EV_UNMAP,  /* a[0]=address a[1]=length */
   HI_EV_REMAP,  /* a[0]=old a[1]=old length a[2]=new a[3]=new length */
   HI_EV_BRK,    /* a[0]=heap start a[1]=new end */
-  HI_EV_ALLOC,  /* a block of header.alloc_min bytes or more: a[0]=address a[1]=size a[2]=record of its object */
+  HI_EV_ALLOC,  /* a block of header.alloc_min bytes or more, or memory that processes share: a[0]=address a[1]=size
+                   a[2]=record of its object */
   HI_EV_BLOCKS, /* heap blocks lie in the mapping around a[0] */
   HI_EV_LOST,   /* a[0]: HI_LOST_*: something could not be traced */
 };

@@ -1,21 +1,24 @@
-/* shm threads|fork|posix [WORKERS=4 [ROUNDS=20000 [WORDS=512]]]
+/* shm threads|fork|posix|memfd|sysv [WORKERS=4 [ROUNDS=20000 [WORDS=512]]]
  *
  * The ring of ring.c through a shared segment: every round, worker i writes WORDS words
  * of page i of `segment` and reads those of page i-1. The workers are threads of one
- * process, forked processes with an inherited anonymous shared mapping, or forked
- * processes that each map a POSIX shared memory object at an address of their own.
+ * process, forked processes with an inherited anonymous shared mapping or System V
+ * segment, or forked processes that each map a POSIX shared memory object, or one made
+ * by memfd_create, at an address of their own.
  *
- * Expected, with N = WORKERS, the same in all three cases (worker i is thread i of the
+ * Expected, with N = WORKERS, the same in all cases (worker i is thread i of the
  * run; the parent is worker 0):
  *   segment: N pages, page i first touched by worker i, which writes ROUNDS*WORDS;
  *        worker i+1 mod N reads as many, nobody else touches it
  *   matrix: M[i][i+1 mod N] = 2*ROUNDS*WORDS less at most one round per slice (twice
  *        that for N = 2); 0 elsewhere
  *   processes: 1, or N */
+#define _GNU_SOURCE
 #include "team.h"
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,8 +96,17 @@ int main(int argc, char **argv) {
     if (object < 0 || ftruncate(object, (off_t)workers * PAGE) != 0) return perror(name), 2;
     shm_unlink(name);
     bad = run_processes(object);
+  } else if (strcmp(how, "memfd") == 0) {
+    int object = memfd_create("shm-workload", 0);
+    if (object < 0 || ftruncate(object, (off_t)workers * PAGE) != 0) return perror("memfd_create"), 2;
+    bad = run_processes(object);
+  } else if (strcmp(how, "sysv") == 0) {
+    int id = shmget(IPC_PRIVATE, (size_t)workers * PAGE, IPC_CREAT | 0600);
+    segment = shmat(id, NULL, 0);
+    if (segment == (void *)-1 || shmctl(id, IPC_RMID, NULL) != 0) return perror("shmat"), 2;
+    bad = run_processes(-1);
   } else {
-    return fprintf(stderr, "shm: the first argument is threads, fork or posix\n"), 2;
+    return fprintf(stderr, "shm: the first argument is threads, fork, posix, memfd or sysv\n"), 2;
   }
   printf("shm: %s, %d workers, %s\n", how, workers, bad ? "WRONG" : "correct");
   return bad != 0;

@@ -182,18 +182,31 @@ static void after(void *wrap, void *data) {
   dr_thread_free(dc, r, sizeof *r);
 }
 
-/* After a system call that made a mapping. Those that allocation functions make hold blocks. The first
- * return address on the stack is that in the caller of mmap, or of what the program has in its place. */
-void alloc_mapped(void *dc, uint64_t address, uint64_t size) {
-  if (size < SMALLEST_MAPPING || drmgr_get_tls_field(dc, depth_slot)) return;
+/* The object of the calls that led to a system call that made a mapping; HI_OBJECT_NONE if they are not
+ * known. The first return address on the stack is that in the caller of mmap, or of what the program has in
+ * its place. */
+static uint32_t object_of_mapping(void *dc) {
   dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_CONTROL};
   uint64_t words[STACK_WORDS];
   size_t got = 0, first = 0;
-  if (!dr_get_mcontext(dc, &mc) || !dr_safe_read((void *)mc.xsp, sizeof words, words, &got)) return;
+  if (!dr_get_mcontext(dc, &mc) || !dr_safe_read((void *)mc.xsp, sizeof words, words, &got)) return HI_OBJECT_NONE;
   while (first < got / 8 && !alloc_follows_call(words[first])) first++;
-  if (first == got / 8) return;
-  uint32_t object = object_of_callers(dc, HI_OBJECT_MAPPING, words[first], words + first + 1, got / 8 - first - 1);
-  report(dc, address, &(struct request){.size = size, .object = object});
+  if (first == got / 8) return HI_OBJECT_NONE;
+  return object_of_callers(dc, HI_OBJECT_MAPPING, words[first], words + first + 1, got / 8 - first - 1);
+}
+
+/* After a system call that made a mapping. Those that allocation functions make hold blocks. */
+void alloc_mapped(void *dc, uint64_t address, uint64_t size) {
+  if (size < SMALLEST_MAPPING || drmgr_get_tls_field(dc, depth_slot)) return;
+  report(dc, address, &(struct request){.size = size, .object = object_of_mapping(dc)});
+}
+
+/* Memory that processes share is counted by its pages, for the object map is a process' own: only the calls
+ * that map it are told. */
+void alloc_shared(void *dc, uint64_t address, uint64_t size) {
+  uint32_t object = object_of_mapping(dc);
+  uint64_t a[] = {address, size, hi_objects.record[object]};
+  if (object) hi_emit(host_local(dc), HI_EV_ALLOC, 0, a, 3, NULL);
 }
 
 /* A mapping of the program's own has another size or place. */

@@ -287,6 +287,7 @@ void alloc_wrap(const module_data_t *module, const struct exports *exports);
 void alloc_wrap_hook(app_pc function, uint32_t which);
 bool alloc_follows_call(uint64_t pc);
 void alloc_mapped(void *dc, uint64_t address, uint64_t size);
+void alloc_shared(void *dc, uint64_t address, uint64_t size);
 void alloc_remapped(void *dc, uint64_t from, uint64_t old_size, uint64_t to, uint64_t size);
 
 /* creation.c: by what call a thread is created, and who waits for its end */

@@ -222,16 +222,18 @@ static void mapped(void *dc, struct hi_local *t, const uint64_t *a, uint64_t add
   hi_bump_generation();
   uint64_t e[] = {address, length, a[2], a[3], dev, ino};
   hi_emit(t, HI_EV_MAP, kind, e, 6, *path ? path : NULL);
-  if (is_own_memory(a)) alloc_mapped(dc, address, length);
+  if (shared) alloc_shared(dc, address, length);
+  else if (is_own_memory(a)) alloc_mapped(dc, address, length);
 }
 
-static void attached(struct hi_local *t, const uint64_t *a, uint64_t address) {
+static void attached(void *dc, struct hi_local *t, const uint64_t *a, uint64_t address) {
   uint64_t length = sysv_length(address);
   if (!length) return;
   hi_shared_add((struct hi_shared_map){address >> HI_PAGE_SHIFT, length >> HI_PAGE_SHIFT, DEV_SYSV, a[0] + 1, 0});
   hi_bump_generation();
   uint64_t e[] = {address, length, PROT_READ | PROT_WRITE, MAP_SHARED, DEV_SYSV, a[0] + 1};
   hi_emit(t, HI_EV_MAP, HI_MAP_SYSV, e, 6, NULL);
+  alloc_shared(dc, address, length);
 }
 
 /* The pages keep their ids, and so their counts, at the new address. */
@@ -289,7 +291,7 @@ static void after_syscall(void *dc, int number) {
   case SYS_clone:
   case SYS_clone3: t->child_index = 0; break;
   case SYS_mremap: remapped(dc, t, a, (uint64_t)result); break;
-  case SYS_shmat: attached(t, a, (uint64_t)result); break;
+  case SYS_shmat: attached(dc, t, a, (uint64_t)result); break;
   case SYS_prctl:
     if (a[0] == PR_SET_NAME && prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
     break;

@@ -219,19 +219,36 @@ pub struct Region {
 }
 
 impl Region {
+    /// The path of the file mapped without what the kernel adds to it, `memfd:NAME` of memory that has only a name;
+    /// or an empty string.
+    #[must_use]
+    pub fn shown_file(&self) -> &str {
+        let file = self.file.strip_suffix(" (deleted)").unwrap_or(&self.file);
+        match file.strip_prefix('/') {
+            Some(name) if name.starts_with("memfd:") => name,
+            _ => file,
+        }
+    }
+
     /// The file whose pages, in the page cache, are mapped here; `None` for memory of the program's own, also
     /// under a name (/dev/shm, memfd_create), and where a redacted name does not tell these apart.
     #[must_use]
     pub fn mapped_file(&self) -> Option<&str> {
-        let in_memory = ["/dev/", "/memfd:", "/SYSV"];
         let is_file = match self.kind {
             RegionKind::Mmap => !self.file.is_empty(),
             RegionKind::Shared => self.file.starts_with('/'),
             _ => false,
         };
-        let is_file = is_file && !in_memory.iter().any(|start| self.file.starts_with(start));
-        is_file.then_some(self.file.as_str())
+        (is_file && !is_in_memory(&self.file)).then_some(self.file.as_str())
     }
+}
+
+/// Whether the path of a mapped file is that of memory: /dev/shm, memfd_create, System V.
+#[must_use]
+pub fn is_in_memory(path: &str) -> bool {
+    ["/dev/", "/memfd:", "/SYSV"]
+        .iter()
+        .any(|start| path.starts_with(start))
 }
 
 /// What a data structure is.

@@ -110,8 +110,12 @@ fn add(sum: &mut StructureMetrics, s: &StructureMetrics) {
 
 fn structure_row(s: &StructureMetrics) -> Vec<String> {
     let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), percent);
+    let shared = match s.kind {
+        ObjectKind::Shared => " (shared)",
+        _ => "",
+    };
     vec![
-        strip_control_characters(&s.name),
+        strip_control_characters(&s.name) + shared,
         format!(
             "{}{}",
             if s.estimated { "~" } else { "" },

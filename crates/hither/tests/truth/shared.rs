@@ -1,7 +1,7 @@
 //! Sharing between processes counts like sharing between threads.
 use std::collections::HashMap;
 
-use hither_profile::{CommMatrix, ObjectKind, Profile};
+use hither_profile::{CommMatrix, Object, ObjectKind, Profile};
 
 use crate::run::{built, run};
 use crate::threads::{about, CREATION};
@@ -30,6 +30,7 @@ fn check_shared_ring(how: &str) -> Profile {
         .collect();
     assert_eq!(shared.len(), 1, "{how}: {shared:?}");
     let name = &shared[0].name;
+    check_name(how, shared[0]);
     let all = ROUNDS * WORDS;
     let users = |page: u64| {
         vec![
@@ -47,10 +48,32 @@ fn check_shared_ring(how: &str) -> Profile {
     p
 }
 
+/// What is shared is called after its file, else after the variable that receives it, and has the line that
+/// maps it, also where forked processes have it from their parent.
+fn check_name(how: &str, object: &Object) {
+    let receives = match how {
+        "sysv" => "segment = shmat(",
+        "posix" | "memfd" => "segment = map_segment(object)",
+        _ => "segment = map_segment(-1)",
+    };
+    let lines = lines_of("shm.c", receives);
+    assert!(lines.contains(&object.line), "{how}: {object:?}");
+    assert!(object.file.ends_with("shm.c"), "{how}: {object:?}");
+    match how {
+        "posix" => {
+            let number = object.name.strip_prefix("/dev/shm/shm-workload-");
+            let number = number.and_then(|n| n.parse::<u32>().ok());
+            assert!(number.is_some(), "{}", object.name);
+        }
+        "memfd" => assert_eq!(object.name, "memfd:shm-workload"),
+        _ => assert_eq!((&*object.name, &*object.type_name), ("segment", "cell")),
+    }
+}
+
 #[test]
 fn processes_communicate_like_threads() {
     let threads = check_shared_ring("threads").matrix();
-    for how in ["fork", "posix"] {
+    for how in ["fork", "posix", "memfd", "sysv"] {
         let other = check_shared_ring(how).matrix();
         check_matrix(&other, |i, j| {
             let cell = threads.get(i, j);

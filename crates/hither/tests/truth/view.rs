@@ -157,10 +157,18 @@ pub fn show(m: &CommMatrix) -> String {
 
 /// The line of a workload's source that contains `text` first.
 pub fn line_of(file: &str, text: &str) -> u32 {
+    lines_of(file, text)[0]
+}
+
+/// The lines of a workload that contain a text.
+pub fn lines_of(file: &str, text: &str) -> Vec<u32> {
     let path = crate::run::source(file);
     let source = std::fs::read_to_string(&path).expect("the workload's source");
-    let at = source.lines().position(|line| line.contains(text));
-    at.unwrap_or_else(|| panic!("{file} has no {text}")) as u32 + 1
+    let lines = (1..).zip(source.lines());
+    let found = lines.filter(|(_, line)| line.contains(text));
+    let found: Vec<u32> = found.map(|(number, _)| number).collect();
+    assert!(!found.is_empty(), "{file} has no {text}");
+    found
 }
 
 /// `found` differs from `expected` by no more than that share of it.

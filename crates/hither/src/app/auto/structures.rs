@@ -86,7 +86,7 @@ impl LocatedStructures {
             RegionKind::Mmap => (ObjectKind::Mmap, region.file.clone()),
             RegionKind::Brk => (ObjectKind::Heap, "heap (brk)".to_owned()),
             RegionKind::Stack => (ObjectKind::Stack, "stack of the first thread".to_owned()),
-            RegionKind::Shared => (ObjectKind::Shared, region.file.clone()),
+            RegionKind::Shared => (ObjectKind::Shared, region.shown_file().to_owned()),
             _ => return,
         };
         let object = Object {

@@ -1,11 +1,28 @@
 //! The call paths by which heap blocks are allocated.
 use super::heap::AllocationSite;
-use crate::trace::symbolizer::SourceLine;
-use hither_profile::{AllocationPath, ObjectIx};
+use crate::trace::symbolizer::{AllocationName, SourceLine};
+use hither_profile::{file_name, AllocationPath, ObjectIx, ObjectKind};
 use std::collections::BTreeMap;
 
 /// Calls of a path that are kept, innermost first.
 const MAX_FRAMES: usize = 8;
+
+/// What allocations of one process have in common that are one structure.
+#[derive(PartialEq, Eq, Hash)]
+pub struct AllocationKey(ObjectKind, String, String, String, u32, String);
+
+impl AllocationKey {
+    pub fn of(n: &AllocationName, kind: ObjectKind) -> Self {
+        AllocationKey(
+            kind,
+            n.name.clone(),
+            n.type_name.clone(),
+            n.file.clone(),
+            n.line,
+            n.function.clone(),
+        )
+    }
+}
 
 /// Sums by object and path: several sites of the tracer may read the same.
 #[derive(Default)]
@@ -57,12 +74,7 @@ pub fn smaller(a: u64, b: u64) -> u64 {
 pub fn folded(calls: &[SourceLine]) -> String {
     let kept = &calls[..calls.len().min(MAX_FRAMES)];
     let call = |l: &SourceLine| {
-        let file = l
-            .file
-            .rsplit('/')
-            .next()
-            .unwrap_or(&l.file)
-            .replace(';', ",");
+        let file = file_name(&l.file).replace(';', ",");
         let function = match l.function.as_str() {
             "" => "?".to_owned(),
             name => name.replace(';', ","),

@@ -1,6 +1,7 @@
 //! Heap blocks, and mappings of the program's own, by the calls that allocated them.
 use super::memory_budget::{BLOCK_BYTES, SITE_BYTES};
 use super::regions::RegionMap;
+use hither_profile::RegionKind;
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
 
@@ -34,11 +35,13 @@ pub struct AllocationSite {
 #[derive(Default)]
 pub struct HeapTracker {
     pub sites: Vec<AllocationSite>,
+    /// Who mapped memory that processes share, by its region: the first of them.
+    pub shared: HashMap<u32, AllocationSite>,
     by_record: HashMap<(u32, u32), u32>,
 }
 
 impl HeapTracker {
-    /// A block that was reported: a large one.
+    /// A block that was reported, a large one, or memory that processes share.
     pub fn allocate(
         &mut self,
         event: &wire::SegmentEvent,
@@ -48,6 +51,15 @@ impl HeapTracker {
         let process = u32::from(event.process);
         let [address, size, record, ..] = event.a;
         let record = u32::try_from(record).unwrap_or(0);
+        let region = regions.locate(process, address).map(|place| place.0);
+        let shared = region.filter(|&r| regions.kind(r) == Some(RegionKind::Shared));
+        if let Some(region) = shared {
+            if !self.shared.contains_key(&region) {
+                let site = allocation_site(process, record, segment, regions);
+                self.shared.extend(site.map(|site| (region, site)));
+            }
+            return;
+        }
         let Some(site) = self.site_of(process, record, segment, regions) else {
             return;
         };
@@ -75,24 +87,9 @@ impl HeapTracker {
         if let Some(&site) = self.by_record.get(&(process, record)) {
             return Some(site);
         }
-        let object = segment.target_object(record);
-        if ![wire::OBJECT_SITE, wire::OBJECT_MAPPING].contains(&object.kind) {
-            return None;
-        }
-        let calls = object.frames.iter().take_while(|&&pc| pc != 0);
-        let generation = Some(object.generation);
-        let frames = calls
-            .filter_map(|pc| regions.locate_code(object.process, pc - 1, generation))
-            .collect();
+        let new = allocation_site(process, record, segment, regions)?;
         let site = self.sites.len() as u32;
-        regions.budget.spend(SITE_BYTES);
-        self.sites.push(AllocationSite {
-            process,
-            maps: object.kind == wire::OBJECT_MAPPING,
-            thread: object.thread,
-            frames,
-            ..AllocationSite::default()
-        });
+        self.sites.push(new);
         self.by_record.insert((process, record), site);
         Some(site)
     }
@@ -122,6 +119,32 @@ impl HeapTracker {
             site.peak = site.peak.max(reported);
         }
     }
+}
+
+/// What the record of an object says, if it is one of a site.
+fn allocation_site(
+    process: u32,
+    record: u32,
+    segment: &Segment,
+    regions: &mut RegionMap,
+) -> Option<AllocationSite> {
+    let object = segment.target_object(record);
+    if ![wire::OBJECT_SITE, wire::OBJECT_MAPPING].contains(&object.kind) {
+        return None;
+    }
+    let calls = object.frames.iter().take_while(|&&pc| pc != 0);
+    let generation = Some(object.generation);
+    let frames = calls
+        .filter_map(|pc| regions.locate_code(object.process, pc - 1, generation))
+        .collect();
+    regions.budget.spend(SITE_BYTES);
+    Some(AllocationSite {
+        process,
+        maps: object.kind == wire::OBJECT_MAPPING,
+        thread: object.thread,
+        frames,
+        ..AllocationSite::default()
+    })
 }
 
 /// Heap blocks lie in the mapping around an address: (its region, offset there).

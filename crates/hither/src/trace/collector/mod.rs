@@ -9,6 +9,7 @@
 //! ```
 //! Invariant: whatever the target writes into the segment, nothing here panics.
 mod address_space;
+mod allocated_objects;
 mod allocation_paths;
 mod burst_recorder;
 mod checkpoints;
@@ -37,6 +38,7 @@ mod roles;
 mod samples;
 mod sampling;
 mod shared_lines;
+mod shared_memory;
 mod slice_timer;
 mod slices;
 mod small_blocks;

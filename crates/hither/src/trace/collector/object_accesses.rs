@@ -10,7 +10,9 @@ use super::objects::{Meaning, ObjectBuilder, ObjectInput};
 use super::regions::PAGE_BITS;
 use super::samples::{keep_most_accessed, SampleTarget, LINE_BYTES};
 use crate::trace::symbolizer::{SourceLine, StaticObject, Symbolizer};
-use hither_profile::{Object, ObjectIx, ObjectKind, ProcessIx, Region, RegionKind, SourceSite};
+use hither_profile::{
+    file_name, Object, ObjectIx, ObjectKind, ProcessIx, Region, RegionKind, SourceSite,
+};
 use hither_sys::wire;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -52,6 +54,14 @@ impl ObjectBuilder<'_> {
                 self.add_counts(object, left);
             }
         }
+    }
+
+    /// Reads, writes and fetches on the pages of a region.
+    pub fn counts_of_region(&self, region: u32) -> [u64; 3] {
+        let pages = self.input.pages;
+        let first = pages.partition_point(|p| p.0 .0 < region);
+        let pages = pages[first..].iter().take_while(|p| p.0 .0 == region);
+        pages.fold([0; 3], |sum, &(_, counts)| add(sum, counts))
     }
 
     /// Small blocks were not reported one by one: those that lie on shared lines get ranges here,
@@ -228,7 +238,7 @@ impl ObjectBuilder<'_> {
         }
         let name = match object.kind {
             wire::OBJECT_CONSTANTS => constants_of(&region.file),
-            _ => format!("data of {}", last_part(&region.file)),
+            _ => format!("data of {}", file_name(&region.file)),
         };
         Some(Meaning::One(self.unnamed_object(
             ObjectKind::Static,
@@ -407,12 +417,7 @@ fn add(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
 }
 
 fn constants_of(file: &str) -> String {
-    format!("{}{}", Object::CONSTANTS_OF, last_part(file))
-}
-
-/// Of the name of a file.
-fn last_part(file: &str) -> &str {
-    file.rsplit('/').next().unwrap_or(file)
+    format!("{}{}", Object::CONSTANTS_OF, file_name(file))
 }
 
 /// The variables of a file that lie in a range, with their numbers, by address.

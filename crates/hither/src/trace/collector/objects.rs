@@ -1,18 +1,17 @@
 //! Data structures: statics, heap blocks by allocation site, mappings, stacks, shared
 //! memory. Their accesses and source lines: object_accesses.rs.
 use super::address_space::PageName;
-use super::allocation_paths::{smaller, AllocationPaths};
+use super::allocation_paths::{AllocationKey, AllocationPaths};
 use super::deadline::Deadline;
-use super::heap::{keep_largest_ranges, HeapTracker};
+use super::heap::HeapTracker;
 use super::regions::{KnownRegion, RegionMap, PAGE_BITS};
 use super::samples::SampleTally;
 use super::shared_lines::LineRows;
 use super::target_objects::{AccessesById, ObjectIds};
 use super::thread_rows::ThreadNumbers;
-use crate::trace::symbolizer::{AllocationName, StaticObject, StructField, Symbolizer};
+use crate::trace::symbolizer::{StaticObject, StructField, Symbolizer};
 use hither_profile::{
-    AllocationPath, Object, ObjectIx, ObjectKind, ObjectMember, ProcessIx, Region, RegionKind,
-    SourceSite, ThreadIx,
+    AllocationPath, Object, ObjectIx, ObjectKind, ObjectMember, Region, RegionKind, SourceSite,
 };
 use hither_sys::Segment;
 use std::collections::HashMap;
@@ -55,6 +54,8 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
         input,
         found: ObjectTables::default(),
         by_site: Vec::new(),
+        by_call: HashMap::new(),
+        paths: AllocationPaths::default(),
         by_region: HashMap::new(),
         by_id: HashMap::new(),
         statics: HashMap::new(),
@@ -66,7 +67,8 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
     builder.find_sites();
     builder.add_heap_objects(naming);
     builder.add_static_objects(naming);
-    builder.add_region_objects();
+    builder.add_region_objects(naming);
+    builder.found.paths = std::mem::take(&mut builder.paths).rows();
     builder.count_objects(naming);
     builder.count_regions();
     builder.add_shared_ranges(naming);
@@ -83,6 +85,9 @@ pub struct ObjectBuilder<'a> {
     pub found: ObjectTables,
     /// Object of each allocation site.
     pub by_site: Vec<u32>,
+    /// Object of each place in the program that allocates, by process.
+    pub by_call: HashMap<(u32, AllocationKey), u32>,
+    pub paths: AllocationPaths,
     /// What an id of a process means.
     pub by_id: HashMap<(u32, u32), Option<Meaning>>,
     /// Object that a whole region is.
@@ -142,46 +147,6 @@ impl ObjectBuilder<'_> {
             }
         }
         heap.read_totals(segment);
-    }
-
-    /// One object per allocating place and process.
-    fn add_heap_objects(&mut self, naming: &mut dyn Symbolizer) {
-        let mut objects: HashMap<(u32, AllocationKey), u32> = HashMap::new();
-        let mut paths = AllocationPaths::default();
-        for mut site in std::mem::take(&mut self.input.heap.sites) {
-            let frames = site.frames.iter().filter_map(|&(region, vaddr)| {
-                self.region(region).map(|r| (PathBuf::from(&r.file), vaddr))
-            });
-            let frames: Vec<_> = frames.collect();
-            let mut name = naming.allocation_name(&frames);
-            let kind = if site.maps {
-                ObjectKind::Mmap
-            } else {
-                ObjectKind::Heap
-            };
-            if let (true, Some(library)) = (site.maps, name.name.strip_prefix(Object::BLOCKS_OF)) {
-                name.name = format!("mappings of {library}");
-            }
-            let owner = self.input.threads.of_serial(site.thread);
-            let object = *objects
-                .entry((site.process, AllocationKey::of(&name, kind)))
-                .or_insert_with(|| self.add(allocated_object(name, kind, site.process, owner)));
-            let sum = &mut self.found.objects[object as usize];
-            sum.size = sum.size.saturating_add(site.peak);
-            sum.count = sum.count.saturating_add(site.count);
-            sum.allocated = sum.allocated.saturating_add(site.allocated);
-            sum.largest = sum.largest.max(site.largest);
-            sum.smallest = smaller(sum.smallest, site.smallest);
-            paths.add(object, &naming.call_path(&frames), &site);
-            keep_largest_ranges(&mut site.ranges);
-            let ranges = site
-                .ranges
-                .iter()
-                .map(|&(region, offset, length)| (object, region, offset, length));
-            self.found.ranges.extend(ranges);
-            self.by_site.push(object);
-        }
-        self.found.paths = paths.rows();
     }
 
     /// The variables that lie on touched pages of program files.
@@ -261,10 +226,9 @@ impl ObjectBuilder<'_> {
     }
 
     /// Mappings, stacks and shared memory that were touched.
-    fn add_region_objects(&mut self) {
+    fn add_region_objects(&mut self, naming: &mut dyn Symbolizer) {
         let mut touched: Vec<u32> = self.input.pages.iter().map(|p| p.0 .0).collect();
         touched.dedup();
-        let mut anonymous = 0;
         let mut still_mapped = HashMap::new();
         for number in touched {
             let Some(known) = self.input.regions.all.get(number as usize) else {
@@ -290,11 +254,10 @@ impl ObjectBuilder<'_> {
             let (kind, name) = match region.kind {
                 RegionKind::Mmap => (ObjectKind::Mmap, mapping_name(region)),
                 RegionKind::Stack => (ObjectKind::Stack, stack_name(known)),
-                RegionKind::Shared if region.file.is_empty() => {
-                    anonymous += 1;
-                    (ObjectKind::Shared, format!("shared memory #{anonymous}"))
+                RegionKind::Shared => {
+                    self.add_shared_memory(number, &mut still_mapped, naming);
+                    continue;
                 }
-                RegionKind::Shared => (ObjectKind::Shared, region.file.clone()),
                 _ => continue,
             };
             let object = Object {
@@ -316,16 +279,29 @@ impl ObjectBuilder<'_> {
     /// A file that a process maps for itself is one structure, as large as the largest of its mappings or as what is
     /// mapped of it at the end. `still_mapped`: that by structure.
     fn add_file_mapping(&mut self, number: u32, still_mapped: &mut HashMap<u32, u64>) {
-        let known = &self.input.regions.all[number as usize];
-        let (region, mapped) = (known.region.clone(), known.mapped << PAGE_BITS);
+        let region = self.input.regions.all[number as usize].region.clone();
         let object = self.unnamed_object(ObjectKind::Mmap, &region.file, region.process.0 + 1);
+        self.found.objects[object as usize].owner = region.thread;
+        self.add_whole_region(object, number, still_mapped);
+    }
+
+    /// Adds a region to the object that it is, or is part of.
+    pub fn add_whole_region(
+        &mut self,
+        object: u32,
+        number: u32,
+        still_mapped: &mut HashMap<u32, u64>,
+    ) {
+        let known = &self.input.regions.all[number as usize];
+        let size = known.region.size;
         let at_the_end = still_mapped.entry(object).or_default();
-        *at_the_end += mapped;
+        // Several processes may map all of it.
+        let mapped = known.mapped.saturating_mul(1 << PAGE_BITS).min(size);
+        *at_the_end = at_the_end.saturating_add(mapped);
         let sum = &mut self.found.objects[object as usize];
-        sum.size = sum.size.max(region.size).max(*at_the_end);
-        sum.owner = region.thread;
+        sum.size = sum.size.max(size).max(*at_the_end);
         self.by_region.insert(number, object);
-        self.found.ranges.push((object, number, 0, region.size));
+        self.found.ranges.push((object, number, 0, size));
     }
 
     /// Variables that only lie on touched pages and were not accessed are no use to anyone.
@@ -396,41 +372,6 @@ fn object_member(object: u32, field: StructField) -> ObjectMember {
         type_name: field.type_name,
         offset: field.offset,
         size: field.size,
-    }
-}
-
-#[derive(PartialEq, Eq, Hash)]
-struct AllocationKey(ObjectKind, String, String, String, u32, String);
-
-impl AllocationKey {
-    fn of(n: &AllocationName, kind: ObjectKind) -> Self {
-        AllocationKey(
-            kind,
-            n.name.clone(),
-            n.type_name.clone(),
-            n.file.clone(),
-            n.line,
-            n.function.clone(),
-        )
-    }
-}
-
-fn allocated_object(
-    name: AllocationName,
-    kind: ObjectKind,
-    process: u32,
-    owner: Option<ThreadIx>,
-) -> Object {
-    Object {
-        name: name.name,
-        type_name: name.type_name,
-        kind,
-        file: name.file,
-        line: name.line,
-        function: name.function,
-        process: ProcessIx(process.saturating_sub(1)),
-        owner,
-        ..Object::default()
     }
 }
 

@@ -39,13 +39,14 @@ const GROWING: [&str; 19] = [
 /// Functions that return a status, and the block through an argument.
 const FILLING: [&str; 3] = ["posix_memalign", "Alloc_mem", "asprintf"];
 /// Parts of the names of what allocates.
-const ALLOCATING: [&str; 8] = [
+const ALLOCATING: [&str; 9] = [
     "alloc",
     "Alloc",
     "make_",
     "memalign",
     "strdup",
     "mmap",
+    "shmat",
     "with_capacity",
     "vec",
 ];

@@ -16,6 +16,8 @@ pub struct Fake {
     pub engine: CollectorEngine,
     generation: u32,
     samples: u64,
+    /// Shared objects with pages; a chunk each.
+    shared: Vec<u64>,
 }
 
 impl Fake {
@@ -27,6 +29,7 @@ impl Fake {
             engine: CollectorEngine::new(Arc::clone(&collector.segment), collector.config),
             generation: 1,
             samples: 0,
+            shared: Vec::new(),
         }
     }
 
@@ -274,6 +277,24 @@ impl Fake {
         self.event(wire::EV_ALLOC, process, 1, 1, a, "");
     }
 
+    /// Memory without a name that processes share, mapped by the call at `caller`, whose record is `record`.
+    pub fn shared_anonymous(
+        &mut self,
+        record: u32,
+        process: u16,
+        (address, ino): (u64, u64),
+        caller: u64,
+    ) {
+        let a = [address, MIB, 3, 0x21, 7, ino];
+        self.event(wire::EV_MAP, process, 1, wire::MAP_SHARED_ANON, a, "");
+        self.object(record, wire::OBJECT_MAPPING, process.into(), 0, 0);
+        let at = self.object_at(record);
+        self.put64(at + offset_of!(wire::TargetObject, frames) as u64, caller);
+        self.put32(at + offset_of!(wire::TargetObject, thread) as u64, 1);
+        let a = [address, MIB, record.into(), 0, 0, 0];
+        self.event(wire::EV_ALLOC, process, 1, 0, a, "");
+    }
+
     /// Sets what a thread did to an object.
     pub fn object_count(&mut self, thread: u32, id: u32, [reads, writes]: [u64; 2]) {
         let l = *self.engine.segment.layout();
@@ -309,13 +330,18 @@ impl Fake {
         ino: u64,
         page: u64,
     ) {
-        let chunk = self.engine.segment.layout().chunks + 3 * 32;
+        if !self.shared.contains(&ino) {
+            self.shared.push(ino);
+        }
+        let before = self.shared.iter().take_while(|&&known| known != ino);
+        let number = 3 + before.count() as u64;
+        let chunk = self.engine.segment.layout().chunks + number * 32;
         self.put64(chunk + 8, 7);
         self.put64(chunk + 16, ino);
         self.put32(chunk, 2);
         self.page(id, address, process, first_thread);
         let at = self.engine.segment.layout().pages + u64::from(id) * PAGE_RECORD;
-        self.put64(at + 24, 1 + 3 * u64::from(wire::CHUNK_PAGES) + page);
+        self.put64(at + 24, 1 + number * u64::from(wire::CHUNK_PAGES) + page);
     }
 
     /// Sets the counts of a page in a thread's block.

@@ -1,7 +1,7 @@
-//! Which mapping a page belongs to while mappings are still being reported.
-use super::fake::Fake;
-use super::{pages_of, NoNames};
-use hither_profile::RegionKind;
+//! Which mapping a page belongs to while mappings are still being reported, and what shared memory is called.
+use super::fake::{Fake, MIB};
+use super::{pages_of, Names, NoNames};
+use hither_profile::{ObjectKind, RegionKind};
 
 /// The loader maps a library's segments before the tracer tells that it is one, and a page
 /// pass may come in between.
@@ -44,4 +44,38 @@ fn a_page_of_a_mapping_that_is_not_known_yet_waits_for_it() {
     f.map(1, 1, address, 0x1000);
     let p = f.finish(&mut NoNames);
     assert_eq!(pages_of(&p, 0), [(0, 0, 5, 0), (1, 0, 6, 0)]);
+}
+
+/// Memory without a name that processes share is the structure of the call that maps it, and a forked child's use of it
+/// counts there; what nothing is known of has a number.
+#[test]
+fn shared_memory_is_called_after_the_call_that_maps_it() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.module(1, 0x400000, 0x40_9000, "/bin/app");
+    f.thread(1, 1, 0);
+    for (n, address) in [0x7f00_2000_0000, 0x7f00_3000_0000].into_iter().enumerate() {
+        f.shared_anonymous(2, 1, (address, 5 + n as u64), 0x401234);
+    }
+    f.process(2, 1);
+    f.thread(2, 2, 1);
+    for (id, thread, ino) in [(66, 2, 5), (67, 1, 6), (68, 1, 9)] {
+        f.shared_page(id, 0x7f00_2000_1000, thread, thread, ino, 1);
+    }
+    f.count(2, 2, 66, 7, 1);
+    f.count(3, 1, 66, 8, 0);
+    f.count(3, 1, 67, 20, 0);
+    f.count(3, 1, 68, 2, 0);
+    let p = f.finish(&mut Names);
+    let shared = p.objects.iter().filter(|o| o.kind == ObjectKind::Shared);
+    let shared: Vec<_> = shared
+        .map(|o| (&*o.name, o.count, o.size, o.reads, o.writes))
+        .collect();
+    let expected = [
+        ("buffer", 2, 2 * MIB, 35, 1),
+        ("shared memory #1", 1, 2 * 4096, 2, 0),
+    ];
+    assert_eq!(shared, expected);
+    assert_eq!(p.allocation_paths.len(), 1);
+    assert_eq!(p.allocation_paths[0].reads, 35);
 }
