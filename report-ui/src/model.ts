@@ -192,11 +192,11 @@ export interface Rest {
 export type ObjectKind = "static" | "heap" | "mmap" | "stack" | "shared";
 
 export interface Structure {
-  object: number;
+  objects: number[];
   name: string;
   type_name: string;
   kind: ObjectKind;
-  process: number;
+  processes: number[];
   size: number;
   blocks: string;
   site: Site | null;

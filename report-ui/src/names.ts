@@ -1,11 +1,21 @@
 // What threads and processes are called.
 import { base } from "./format";
-import type { Subject } from "./model";
+import type { Structure, Subject } from "./model";
 
 /// `rank 2`, or `P3` for processes that are no rank of an MPI job.
 export function processName(subject: Subject, process: number): string {
   const rank = subject.processes[process]?.rank;
   return rank == null ? `P${process}` : `rank ${rank}`;
+}
+
+/// `rank 2`, `13 processes`
+export function processNames(subject: Subject, processes: number[]): string {
+  return processes.length === 1 ? processName(subject, processes[0]) : `${processes.length} processes`;
+}
+
+/// The row of a structure, by its number in the profile.
+export function structureOf(subject: Subject, object: number | null): Structure | undefined {
+  return subject.structures.rows.find((row) => row.objects.some((number) => number === object));
 }
 
 /// A thread's number and, where they tell more, its process and its name.

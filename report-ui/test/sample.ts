@@ -664,11 +664,15 @@ export const page: Page = {
     "structures": {
       "rows": [
         {
-          "object": 0,
+          "objects": [
+            0
+          ],
           "name": "data_Static",
           "type_name": "double [512]",
           "kind": "static",
-          "process": 0,
+          "processes": [
+            0
+          ],
           "size": 32768,
           "blocks": "32.0 KiB",
           "site": {
@@ -756,11 +760,15 @@ export const page: Page = {
           }
         },
         {
-          "object": 1,
+          "objects": [
+            1
+          ],
           "name": "data_Heap",
           "type_name": "double [512]",
           "kind": "heap",
-          "process": 0,
+          "processes": [
+            0
+          ],
           "size": 32768,
           "blocks": "32.0 KiB",
           "site": {
@@ -781,11 +789,15 @@ export const page: Page = {
           "map": null
         },
         {
-          "object": 2,
+          "objects": [
+            2
+          ],
           "name": "data_Mmap",
           "type_name": "double [512]",
           "kind": "mmap",
-          "process": 0,
+          "processes": [
+            0
+          ],
           "size": 32768,
           "blocks": "32.0 KiB",
           "site": {
@@ -806,11 +818,15 @@ export const page: Page = {
           "map": null
         },
         {
-          "object": 3,
+          "objects": [
+            3
+          ],
           "name": "data_Stack",
           "type_name": "double [512]",
           "kind": "stack",
-          "process": 0,
+          "processes": [
+            0
+          ],
           "size": 32768,
           "blocks": "32.0 KiB",
           "site": {
@@ -831,11 +847,15 @@ export const page: Page = {
           "map": null
         },
         {
-          "object": 4,
+          "objects": [
+            4
+          ],
           "name": "data_Shared",
           "type_name": "double [512]",
           "kind": "shared",
-          "process": 0,
+          "processes": [
+            0
+          ],
           "size": 32768,
           "blocks": "32.0 KiB",
           "site": {

@@ -2,6 +2,7 @@
 import { copy, h, rich } from "../dom";
 import { many, percent, place } from "../format";
 import type { Finding, FindingKind, FindingLine, Fix, Picture, Subject } from "../model";
+import { structureOf } from "../names";
 import { quoted, quotedLine } from "../quote";
 import { table } from "../table";
 import { later, section } from "./section";
@@ -66,7 +67,7 @@ function share({ severity, severity_of: unit }: Finding): HTMLElement {
 }
 
 function where(finding: Finding, subject: Subject): HTMLElement[] | null {
-  const structure = subject.structures.rows.find((row) => row.object === finding.object);
+  const structure = structureOf(subject, finding.object);
   if (!structure) return null;
   const { site } = structure;
   const about = h("p", { class: "where" }, h("code", {}, structure.name), structure.type_name ? [" ", h("code", { class: "soft" }, structure.type_name)] : null,
@@ -78,7 +79,7 @@ function where(finding: Finding, subject: Subject): HTMLElement[] | null {
 
 /// The line to change.
 function touched(finding: Finding, subject: Subject): HTMLElement[] | null {
-  const touch = subject.structures.rows.find((row) => row.object === finding.object)?.first_touch;
+  const touch = structureOf(subject, finding.object)?.first_touch;
   const quote = touch && quoted(subject, touch.site.file, touch.site.line);
   return quote ? [h("p", { class: "label" }, "First touched at"), quote] : null;
 }
@@ -95,7 +96,7 @@ const fix = (fix: Fix): HTMLElement =>
       h("button", { type: "button", class: "small", "aria-label": `Copy: ${fix.what}`, click: () => copy(fix.copy, "The fix") }, "Copy")) : null);
 
 function list(found: Finding[], subject: Subject): HTMLElement {
-  const name = (f: Finding) => subject.structures.rows.find((row) => row.object === f.object)?.name ?? "";
+  const name = (f: Finding) => structureOf(subject, f.object)?.name ?? "";
   return table<Finding>({
     caption: "Findings",
     rows: found,

@@ -5,7 +5,7 @@ import { columnSums, unpack, valueAt, type Cells } from "../grid";
 import { Heat, nth, type Band } from "../heat";
 import type { Line, ObjectKind, PageMap, Structure, Subject } from "../model";
 import { legend } from "../legend";
-import { processName, ranges, threadName } from "../names";
+import { processNames, ranges, structureOf, threadName } from "../names";
 import { painter, skyline } from "../paint";
 import { quoted, quotedLine } from "../quote";
 import { table } from "../table";
@@ -43,7 +43,7 @@ export function structures(subject: Subject): StructuresPanel {
   choose(rows[0]);
   const element = section("structures", "Data structures",
     figure("How large, how much used",
-      intro("One row is a variable or a place that allocates, with its size and how often it was read and written; choose one to see its pages below.",
+      intro("One row is a variable or a place that allocates, in however many processes, or the stacks of many threads, with its size and how often it was read and written; choose one to see its pages below.",
         "A structure with many accesses that is only read can be copied to every node, and one that first touch puts in the wrong place shows a low figure in the last column."),
       list,
       folded.length
@@ -55,7 +55,7 @@ export function structures(subject: Subject): StructuresPanel {
         : null),
     detail);
   const show = (object: number) => {
-    const row = rows.find((r) => r.object === object);
+    const row = structureOf(subject, object);
     if (row) choose(row);
   };
   return { element, show };
@@ -75,7 +75,7 @@ function overview(subject: Subject, rows: Structure[], caption: string, choose?:
       { title: "Name", value: (s) => s.name, cell: (s) => h("span", { class: "object", title: s.type_name || s.name }, s.name) },
       { title: "Kind", minor: true, value: (s) => KINDS[s.kind] ?? s.kind },
       { title: "Type", only: "csv", value: (s) => s.type_name },
-      ...(several ? [{ title: "Process", minor: true, value: (s: Structure) => processName(subject, s.process) }] : []),
+      ...(several ? [{ title: "Process", minor: true, value: (s: Structure) => processNames(subject, s.processes) }] : []),
       { title: "Where", minor: true, value: (s) => (s.site ? `${s.site.file}:${s.site.line}` : ""), cell: (s) => s.site && h("span", { class: "object site", title: s.site.file }, place(s.site.file, s.site.line)) },
       { title: "Size", number: true, minor: true, value: (s) => s.size, cell: (s) => bar(bytes(s.size), [[s.size / largest, "size"]], "") },
       { title: "Reads", only: "csv", value: (s) => s.reads },
@@ -105,7 +105,7 @@ function bar(text: string, parts: [number, string][], title: string): HTMLElemen
 function details(structure: Structure, subject: Subject): HTMLElement[] {
   const { site, map } = structure;
   const facts = [
-    subject.processes.length > 1 ? processName(subject, structure.process) : null,
+    subject.processes.length > 1 ? processNames(subject, structure.processes) : null,
     structure.type_name,
     structure.blocks,
     structure.fetch_share !== null ? `${count(structure.fetches)} fetches` : null,
@@ -115,7 +115,8 @@ function details(structure: Structure, subject: Subject): HTMLElement[] {
   const about = h("p", { class: "facts" }, facts.filter(Boolean).map((f) => h("span", {}, f)),
     site ? h("span", { title: site.file }, `${place(site.file, site.line)}${site.function ? ` in ${site.function}` : ""}`) : null);
   // A name like fft_plan+0x1b (libfft.so) is all that a program without debug information leaves.
-  const bare = !site && (structure.kind === "heap" || structure.kind === "mmap")
+  const called = structure.kind === "heap" || structure.kind === "mmap" || (structure.kind === "shared" && structure.name.includes("+0x"));
+  const bare = !site && called
     ? h("p", { class: "soft" }, "No debug information names it: this is the call that allocates it, so many bytes into the function. Where debug symbols are installed, it has a line.")
     : null;
   const drawn = h("div", { class: "page-map" });
@@ -128,12 +129,13 @@ function details(structure: Structure, subject: Subject): HTMLElement[] {
     users(structure, subject), firstTouch(structure, subject), lines(structure, subject))];
 }
 
-/// The threads that can use it: those of its process, and whoever else does.
+/// The threads that can use it: those of its processes, and whoever else does.
 function concerned(structure: Structure, map: PageMap, subject: Subject): number[] {
   const all = subject.threads.map((_, at) => at);
   if (structure.kind === "shared") return all;
   const users = new Set(map.threads.map(([thread]) => thread));
-  return all.filter((at) => subject.threads[at].process === structure.process || users.has(at));
+  const processes = new Set(structure.processes);
+  return all.filter((at) => processes.has(subject.threads[at].process) || users.has(at));
 }
 
 /// The same table with a row for each of `threads` only, which have all its cells.

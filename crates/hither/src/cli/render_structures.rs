@@ -1,14 +1,15 @@
 //! The table of data structures of `hither stat`.
-use std::collections::{BTreeSet, HashMap};
-
 use super::style::{bytes, count, percent, ranges, strip_control_characters, TerminalStyle};
 use hither_model::metrics::metrics_report::MetricsReport;
+use hither_model::metrics::structure_rows::{
+    group_structures, mean_by_accesses, ListedStructure, StructureGroup,
+};
 use hither_model::metrics::structures::StructureMetrics;
 use hither_profile::{ObjectKind, ThreadIx};
 
 /// The structures with most traffic. Those of one declaration are one row, in however many processes.
 pub fn table(report: &MetricsReport, top: usize, style: TerminalStyle) -> String {
-    let found = merge_stacks(merge_processes(&report.structures));
+    let found = merge(&report.structures);
     let rows: Vec<_> = found.iter().take(top).map(structure_row).collect();
     if rows.is_empty() {
         return String::new();
@@ -35,62 +36,40 @@ pub fn table(report: &MetricsReport, top: usize, style: TerminalStyle) -> String
     out
 }
 
-/// One row for what ranks or forked processes each have of a declaration; as before, those with the largest share
-/// of accesses or fetches first.
-fn merge_processes(all: &[StructureMetrics]) -> Vec<StructureMetrics> {
-    let mut rows: Vec<(StructureMetrics, BTreeSet<u32>)> = Vec::new();
-    let mut row_of = HashMap::new();
-    for s in all {
-        let key = (&s.name, &s.type_name, s.kind, &s.file, s.line, &s.function);
-        let at = *row_of.entry(key).or_insert(rows.len());
-        match rows.get_mut(at) {
-            None => rows.push((s.clone(), BTreeSet::from([s.process]))),
-            Some((sum, processes)) => {
-                add(sum, s);
-                processes.insert(s.process);
-            }
-        }
-    }
-    for (row, processes) in rows.iter_mut().filter(|(_, of)| of.len() > 1) {
-        row.name += &format!(" ({} processes)", processes.len());
-    }
-    sorted(rows.into_iter().map(|(row, _)| row).collect())
-}
-
-fn sorted(mut rows: Vec<StructureMetrics>) -> Vec<StructureMetrics> {
+/// As the page has them; those with the largest share of accesses or fetches first.
+fn merge(all: &[StructureMetrics]) -> Vec<StructureMetrics> {
+    let listed: Vec<_> = all.iter().map(ListedStructure::from).collect();
+    let groups = group_structures(&listed).into_iter();
+    let mut rows: Vec<_> = groups.map(|group| merged(all, &group)).collect();
     let larger = |s: &StructureMetrics| s.fetch_share.unwrap_or(0.0).max(s.share);
     rows.sort_by(|a, b| larger(b).total_cmp(&larger(a)));
     rows
 }
 
-/// One row for the stacks of many threads, where none stands out: otherwise they would be all that is seen.
-fn merge_stacks(rows: Vec<StructureMetrics>) -> Vec<StructureMetrics> {
-    let (stacks, mut rows): (Vec<_>, Vec<_>) = rows
-        .into_iter()
-        .partition(|row| row.kind == ObjectKind::Stack);
-    let all = stacks.iter().map(|s| s.share).sum::<f64>();
-    if stacks.len() < 2 || stacks.iter().any(|s| s.share > all / 2.0) {
-        rows.extend(stacks);
-        return sorted(rows);
-    }
-    let count = stacks.len();
-    let sum = stacks.into_iter().reduce(|mut sum, s| {
+fn merged(all: &[StructureMetrics], group: &StructureGroup) -> StructureMetrics {
+    let members = group.members.iter().map(|&at| &all[at]);
+    let mean = |of: fn(&StructureMetrics) -> Option<f64>| {
+        mean_by_accesses(members.clone().map(|s| (of(s), s.accesses())))
+    };
+    let sum = members.clone().cloned().reduce(|mut sum, s| {
         add(&mut sum, &s);
         sum
     });
-    let name = format!("{count} stacks");
-    rows.extend(sum.map(|sum| StructureMetrics { name, ..sum }));
-    sorted(rows)
+    let sum = sum.unwrap_or_default();
+    let processes = group.processes.len();
+    let name = match processes > 1 && sum.name == group.name {
+        true => format!("{} ({processes} processes)", group.name),
+        false => group.name.clone(),
+    };
+    StructureMetrics {
+        name,
+        exclusivity: mean(|s| s.exclusivity),
+        first_touch_accuracy: mean(|s| s.first_touch_accuracy),
+        ..sum
+    }
 }
 
 fn add(sum: &mut StructureMetrics, s: &StructureMetrics) {
-    let (of_a, of_b) = (sum.accesses() as f64, s.accesses() as f64);
-    let mean = |a: Option<f64>, b: Option<f64>| match (a, b) {
-        (Some(a), Some(b)) => Some((a * of_a + b * of_b) / (of_a + of_b).max(1.0)),
-        (a, b) => a.or(b),
-    };
-    sum.exclusivity = mean(sum.exclusivity, s.exclusivity);
-    sum.first_touch_accuracy = mean(sum.first_touch_accuracy, s.first_touch_accuracy);
     // A profile may have been made by anybody.
     sum.reads = sum.reads.saturating_add(s.reads);
     sum.writes = sum.writes.saturating_add(s.writes);
@@ -178,7 +157,7 @@ mod tests {
             of("each", 2, 20, 1.0),
             of("small", 2, 10, 1.0),
         ];
-        let rows = merge_processes(&all);
+        let rows = merge(&all);
         let found: Vec<_> = rows.iter().map(|r| (&*r.name, r.reads, r.size)).collect();
         let expected = [
             ("each (2 processes)", 50, 8192),
@@ -198,7 +177,8 @@ mod tests {
         };
         let names = |reads: [u64; 3]| {
             let stacks = reads.iter().zip(0..).map(|(n, thread)| stack(thread, *n));
-            let rows = merge_stacks(stacks.chain([of("one", 0, 25, 1.0)]).collect());
+            let all: Vec<_> = stacks.chain([of("one", 0, 25, 1.0)]).collect();
+            let rows = merge(&all);
             let row = |r: StructureMetrics| (r.name, r.reads);
             rows.into_iter().map(row).collect::<Vec<_>>()
         };

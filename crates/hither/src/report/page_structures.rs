@@ -24,12 +24,13 @@ pub struct UnlistedStructures {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct StructureRow {
-    /// Its number in the profile, as findings name it.
-    pub object: u32,
+    /// Its numbers in the profile, as findings name it: several of what is the same in several processes, or of
+    /// the stacks of many threads. The one with most traffic first.
+    pub objects: Vec<u32>,
     pub name: String,
     pub type_name: String,
     pub kind: ObjectKind,
-    pub process: u32,
+    pub processes: Vec<u32>,
     pub size: u64,
     /// Its size, and in what blocks.
     pub blocks: String,
@@ -53,7 +54,7 @@ pub struct StructureRow {
     pub map: Option<StructurePageMap>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct DeclarationSite {
     pub file: String,
     pub line: u32,

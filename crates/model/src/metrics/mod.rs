@@ -20,6 +20,7 @@ pub mod placement_accuracy;
 pub mod residence;
 pub mod sharing;
 pub mod stable_phases;
+pub mod structure_rows;
 pub mod structures;
 pub mod thresholds;
 pub mod verdict;

@@ -86,6 +86,7 @@ pub fn communication(report: &MetricsReport, placed: Option<Vec<u32>>) -> Commun
 pub fn object_assessments(report: &MetricsReport) -> HashMap<ObjectIx, ObjectAssessment> {
     let rows = report.structures.iter().map(|s| {
         let assessment = ObjectAssessment {
+            accesses: s.accesses(),
             exclusivity: s.exclusivity,
             accuracy: s.first_touch_accuracy,
             first_touch: first_touch_line(s),

@@ -8,11 +8,15 @@ use crate::report::page::{
 };
 use crate::report::sparse_table::SparseTable;
 use hither_model::metrics::memory_traffic::{all_fetches, larger_share};
-use hither_model::units::heap_blocks;
+use hither_model::metrics::structure_rows::{
+    group_structures, mean_by_accesses, ListedStructure, StructureGroup,
+};
+use hither_model::units::{bytes, heap_blocks};
 use hither_profile::{
     Object, ObjectIx, ObjectRange, PageFirstTouch, PageNo, PageRows, Profile, RegionIx, PAGE_SIZE,
 };
 use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 /// Structures below this share of the accesses, and of the fetches, are folded (TABARNAC 3.2).
@@ -31,6 +35,7 @@ const MAX_LINES: usize = 5;
 /// What the metrics say of an object.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectAssessment {
+    pub accesses: u64,
     pub exclusivity: Option<f64>,
     pub accuracy: Option<f64>,
     pub first_touch: Option<FirstTouchRow>,
@@ -46,28 +51,54 @@ pub fn structures_panel(profile: &Profile) -> StructuresPanel {
     let fetches = all_fetches(profile);
     let larger = |o: ObjectIx| larger_share(&profile.objects[o.at()], accesses, fetches);
     objects.sort_by(|&a, &b| larger(b).total_cmp(&larger(a)));
-    let rest = objects.split_off(objects.len().min(MOST_ROWS));
-    let share = |o: ObjectIx| all(o) as f64 / accesses.max(1) as f64;
-    let folded_from = objects.partition_point(|&o| larger(o) >= FOLD_BELOW_SHARE);
-    let drawn = &objects[..folded_from.min(MOST_MAPS)];
-    let mut maps = page_maps(profile, drawn);
-    let mut lines = hottest_lines(profile);
-    let rows = objects.iter().map(|&o| StructureRow {
-        share: share(o),
-        lines: lines.remove(&o).unwrap_or_default(),
-        map: maps.remove(&o),
-        ..structure_row(o, &profile.objects[o.at()])
+    let mut groups = row_groups(profile, &objects);
+    let largest = |group: &RowGroup| group.objects.iter().map(|&o| larger(o)).sum::<f64>();
+    groups.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
+    let rest = groups.split_off(groups.len().min(MOST_ROWS));
+    let folded_from = groups.partition_point(|g| largest(g) >= FOLD_BELOW_SHARE);
+    let drawn = &groups[..folded_from.min(MOST_MAPS)];
+    let mut maps = page_maps(profile, drawn).into_iter();
+    let mut lines = lines_of_objects(profile);
+    let rows = groups.iter().map(|group| {
+        let row = structure_row(profile, group);
+        StructureRow {
+            share: row.reads.saturating_add(row.writes) as f64 / accesses.max(1) as f64,
+            lines: hottest_lines(&group.objects, &mut lines),
+            map: maps.next().flatten(),
+            ..row
+        }
     });
+    let rows = rows.collect();
+    let left = rest.iter().flat_map(|group| &group.objects);
     StructuresPanel {
-        rows: rows.collect(),
+        rows,
         folded_from,
         rest: UnlistedStructures {
             structures: rest.len(),
-            size: rest.iter().map(|o| profile.objects[o.at()].size).sum(),
-            accesses: rest.iter().map(|&o| all(o)).sum(),
+            size: left.clone().map(|o| profile.objects[o.at()].size).sum(),
+            accesses: left.map(|&o| all(o)).sum(),
         },
         accesses,
     }
+}
+
+/// The objects of a row, the first with most traffic.
+struct RowGroup {
+    name: String,
+    objects: Vec<ObjectIx>,
+    processes: Vec<u32>,
+}
+
+fn row_groups(profile: &Profile, objects: &[ObjectIx]) -> Vec<RowGroup> {
+    let listed = objects.iter().map(|o| &profile.objects[o.at()]);
+    let listed: Vec<_> = listed.map(ListedStructure::from).collect();
+    let groups = group_structures(&listed).into_iter();
+    let group = |group: StructureGroup| RowGroup {
+        name: group.name,
+        objects: group.members.iter().map(|&at| objects[at]).collect(),
+        processes: group.processes.iter().map(|p| p.0).collect(),
+    };
+    groups.map(group).collect()
 }
 
 /// Adds what the metrics say.
@@ -76,12 +107,19 @@ pub fn add_assessments(
     assessments: &HashMap<ObjectIx, ObjectAssessment>,
 ) {
     for row in &mut structures.rows {
-        let assessment = assessments.get(&ObjectIx(row.object)).cloned();
-        let assessment = assessment.unwrap_or_default();
-        row.exclusivity = assessment.exclusivity;
-        row.accuracy = assessment.accuracy;
-        row.first_touch = assessment.first_touch;
-        row.fetch_share = assessment.fetch_share;
+        let members = row.objects.iter();
+        let members = members.filter_map(|&o| assessments.get(&ObjectIx(o)));
+        let mean = |of: fn(&ObjectAssessment) -> Option<f64>| {
+            mean_by_accesses(members.clone().map(|a| (of(a), a.accesses)))
+        };
+        row.exclusivity = mean(|a| a.exclusivity);
+        row.accuracy = mean(|a| a.accuracy);
+        row.fetch_share = members
+            .clone()
+            .filter_map(|a| a.fetch_share)
+            .reduce(|a, b| a + b);
+        let touches = members.filter_map(|a| a.first_touch.as_ref());
+        row.first_touch = touches.max_by_key(|touch| touch.pages).cloned();
     }
 }
 
@@ -107,22 +145,35 @@ pub fn object_blocks(object: &Object) -> String {
     )
 }
 
-fn structure_row(at: ObjectIx, object: &Object) -> StructureRow {
+fn structure_row(profile: &Profile, group: &RowGroup) -> StructureRow {
+    let members = group.objects.iter().map(|o| &profile.objects[o.at()]);
+    let sum = |of: fn(&Object) -> u64| members.clone().map(of).fold(0, u64::saturating_add);
+    let object = &profile.objects[group.objects[0].at()];
+    let (size, allocated) = (sum(|o| o.size), sum(|o| o.allocated));
     StructureRow {
-        object: at.0,
-        name: plain_text(&object.name),
+        objects: group.objects.iter().map(|o| o.0).collect(),
+        name: plain_text(&group.name),
         type_name: plain_text(&object.type_name),
         kind: object.kind,
-        process: object.process.0,
-        size: object.size,
-        blocks: object_blocks(object),
+        processes: group.processes.clone(),
+        size,
+        blocks: match (group.objects.len(), allocated) {
+            (1, _) => object_blocks(object),
+            (_, 0) => bytes(size),
+            _ => {
+                let smallest = members.clone().map(|o| o.smallest).filter(|&n| n > 0);
+                let largest = members.clone().map(|o| o.largest).max().unwrap_or(0);
+                let sizes = (smallest.min().unwrap_or(0), largest);
+                heap_blocks(sum(|o| o.count), size, allocated, sizes)
+            }
+        },
         site: declaration_site(object),
-        reads: object.reads,
-        writes: object.writes,
+        reads: sum(|o| o.reads),
+        writes: sum(|o| o.writes),
         share: 0.0,
-        fetches: object.fetches,
+        fetches: sum(|o| o.fetches),
         fetch_share: None,
-        estimated: object.estimated,
+        estimated: members.clone().any(|o| o.estimated),
         exclusivity: None,
         accuracy: None,
         lines: Vec::new(),
@@ -131,8 +182,7 @@ fn structure_row(at: ObjectIx, object: &Object) -> StructureRow {
     }
 }
 
-/// The lines that use each object most.
-fn hottest_lines(profile: &Profile) -> HashMap<ObjectIx, Vec<SourceLineRow>> {
+fn lines_of_objects(profile: &Profile) -> HashMap<ObjectIx, Vec<SourceLineRow>> {
     let mut lines: HashMap<ObjectIx, Vec<SourceLineRow>> = HashMap::new();
     for s in &profile.sites {
         let Some(object) = s.object else { continue };
@@ -143,36 +193,59 @@ fn hottest_lines(profile: &Profile) -> HashMap<ObjectIx, Vec<SourceLineRow>> {
             fetches: s.fetches,
         });
     }
-    for list in lines.values_mut() {
-        list.sort_by_key(|l| Reverse(l.reads.saturating_add(l.writes)));
-        list.truncate(MAX_LINES);
-    }
     lines
+}
+
+/// The lines that use these objects most.
+fn hottest_lines(
+    objects: &[ObjectIx],
+    lines: &mut HashMap<ObjectIx, Vec<SourceLineRow>>,
+) -> Vec<SourceLineRow> {
+    let all = objects.iter().filter_map(|o| lines.remove(o)).flatten();
+    let mut sums: BTreeMap<DeclarationSite, SourceLineRow> = BTreeMap::new();
+    for line in all {
+        match sums.entry(line.site.clone()) {
+            Entry::Vacant(new) => {
+                new.insert(line);
+            }
+            Entry::Occupied(mut known) => {
+                let sum = known.get_mut();
+                sum.reads = sum.reads.saturating_add(line.reads);
+                sum.writes = sum.writes.saturating_add(line.writes);
+                sum.fetches = sum.fetches.saturating_add(line.fetches);
+            }
+        }
+    }
+    let mut rows: Vec<_> = sums.into_values().collect();
+    rows.sort_by_key(|l| Reverse(l.reads.saturating_add(l.writes)));
+    rows.truncate(MAX_LINES);
+    rows
 }
 
 /// A map before it is packed.
 struct UnpackedPageMap {
-    object: ObjectIx,
+    row: usize,
     density: SparseTable,
     map: StructurePageMap,
 }
 
-fn page_maps(profile: &Profile, objects: &[ObjectIx]) -> HashMap<ObjectIx, StructurePageMap> {
+/// The pages of each row.
+fn page_maps(profile: &Profile, rows: &[RowGroup]) -> Vec<Option<StructurePageMap>> {
     let usage = PageUsage::from_rows(&profile.pages);
     let touchers = first_touch_index(&profile.first_touch);
-    let mut spans = page_spans(&profile.object_ranges, objects);
-    let drawn = objects.iter().filter_map(|&object| {
-        let spans = spans.remove(&object)?;
-        draw_page_map(profile, &usage, &touchers, object, &spans)
-    });
+    let spans = page_spans(&profile.object_ranges, rows);
+    let drawn = spans.iter().enumerate();
+    let drawn =
+        drawn.filter_map(|(row, spans)| draw_page_map(profile, &usage, &touchers, row, spans));
     let mut drawn: Vec<UnpackedPageMap> = drawn.collect();
     shrink_to_fit(&mut drawn);
     let exact = drawn.iter().map(|d| d.density.cells()).sum::<usize>() <= EXACT_CELLS;
-    let packed = drawn.into_iter().map(|d| {
+    let mut maps = vec![None; rows.len()];
+    for d in drawn {
         let density = d.density.pack(exact);
-        (d.object, StructurePageMap { density, ..d.map })
-    });
-    packed.collect()
+        maps[d.row] = Some(StructurePageMap { density, ..d.map });
+    }
+    maps
 }
 
 /// Merges columns of the largest maps until all together fit into the page.
@@ -190,19 +263,21 @@ fn shrink_to_fit(drawn: &mut [UnpackedPageMap]) {
 /// Pages `first..=last` of a region.
 type PageSpan = (RegionIx, u32, u32);
 
-/// The pages of each object, those of different blocks in one span where they touch.
-fn page_spans(ranges: &[ObjectRange], objects: &[ObjectIx]) -> HashMap<ObjectIx, Vec<PageSpan>> {
-    let mut spans: HashMap<ObjectIx, Vec<PageSpan>> =
-        objects.iter().map(|&o| (o, Vec::new())).collect();
+/// The pages of each row, those of different blocks in one span where they touch.
+fn page_spans(ranges: &[ObjectRange], rows: &[RowGroup]) -> Vec<Vec<PageSpan>> {
+    let mut spans = vec![Vec::new(); rows.len()];
+    let rows = rows.iter().enumerate();
+    let of_row = rows.flat_map(|(at, row)| row.objects.iter().map(move |&o| (o, at)));
+    let of_row: HashMap<ObjectIx, usize> = of_row.collect();
     for range in ranges.iter().filter(|r| r.length > 0) {
-        let Some(list) = spans.get_mut(&range.object) else {
+        let Some(list) = of_row.get(&range.object).map(|&at| &mut spans[at]) else {
             continue;
         };
         let page = |offset: u64| u32::try_from(offset / PAGE_SIZE).unwrap_or(u32::MAX);
         let last = range.offset.saturating_add(range.length - 1);
         list.push((range.region, page(range.offset), page(last)));
     }
-    for list in spans.values_mut() {
+    for list in &mut spans {
         list.sort_unstable();
         list.dedup_by(|next, before| {
             let joins = next.0 == before.0 && next.1 <= before.2.saturating_add(1);
@@ -228,7 +303,7 @@ fn draw_page_map(
     profile: &Profile,
     usage: &PageUsage,
     touchers: &[(PageKey, u32)],
-    object: ObjectIx,
+    row: usize,
     spans: &[PageSpan],
 ) -> Option<UnpackedPageMap> {
     let used: u64 = spans
@@ -277,11 +352,7 @@ fn draw_page_map(
         threads: totals.into_iter().map(|(t, (r, w))| (t, r, w)).collect(),
         ..StructurePageMap::default()
     };
-    Some(UnpackedPageMap {
-        object,
-        density,
-        map,
-    })
+    Some(UnpackedPageMap { row, density, map })
 }
 
 fn find_first_toucher(touchers: &[(PageKey, u32)], place: PageKey) -> Option<(u32, u64)> {

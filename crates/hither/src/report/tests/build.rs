@@ -79,7 +79,10 @@ fn structures_are_sorted_folded_and_drawn() {
     let names: Vec<&str> = made.rows.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["field", "small"]);
     assert_eq!((made.folded_from, made.accesses), (1, 1_000_000));
-    assert_eq!((made.rows[0].share, made.rows[0].object), (0.9, 1));
+    assert_eq!(
+        (made.rows[0].share, &*made.rows[0].objects),
+        (0.9, &[1][..])
+    );
     assert!(made.rows[1].map.is_none(), "folded");
     let map = made.rows[0].map.as_ref().expect("a map");
     assert_eq!((map.pages, map.unused, map.scattered), (4, 0, false));
@@ -96,6 +99,51 @@ fn structures_are_sorted_folded_and_drawn() {
     assert_eq!(made.rows[0].fetch_share, Some(0.25));
     let exclusivity: Vec<_> = made.rows.iter().map(|r| r.exclusivity).collect();
     assert_eq!(exclusivity, [Some(0.5), None]);
+}
+
+/// What two processes have of a declaration, and stacks, are a row each, with the pages of all.
+#[test]
+fn what_is_alike_is_one_row() {
+    let mut profile = profile();
+    profile.objects[0].name = "field".to_owned();
+    profile.objects[0].process = ProcessIx(1);
+    profile.objects[0].reads = 300_000;
+    let stack = |thread: u32| Object {
+        kind: ObjectKind::Stack,
+        size: 4096,
+        ..object(&format!("stack of thread {thread}"), 1000)
+    };
+    profile.objects.extend([stack(0), stack(1)]);
+    let line = |object, reads| SourceSite {
+        object: Some(ObjectIx(object)),
+        file: "/src/a.c".to_owned(),
+        line: 3,
+        reads,
+        ..SourceSite::default()
+    };
+    profile.sites = vec![line(0, 10), line(1, 20)];
+    let mut made = structures_panel(&profile);
+    let rows: Vec<_> = made.rows.iter().map(|r| (&*r.name, r.reads)).collect();
+    assert_eq!(rows, [("field", 1_200_000), ("2 stacks", 2000)]);
+    let row = &made.rows[0];
+    assert_eq!((&*row.objects, &*row.processes), (&[1, 0][..], &[0, 1][..]));
+    assert_eq!((row.lines.len(), row.lines[0].reads), (1, 30));
+    assert_eq!(made.rows[1].size, 8192);
+    let map = row.map.as_ref().expect("a map");
+    assert_eq!(unpack(&map.density), [(0, 0, 10), (0, 1, 6), (3, 1, 7)]);
+    let assessment = |exclusivity, accesses| ObjectAssessment {
+        exclusivity: Some(exclusivity),
+        accesses,
+        fetch_share: Some(0.25),
+        ..ObjectAssessment::default()
+    };
+    let of = [
+        (ObjectIx(0), assessment(1.0, 300_000)),
+        (ObjectIx(1), assessment(0.6, 900_000)),
+    ];
+    add_assessments(&mut made, &of.into());
+    let row = &made.rows[0];
+    assert_eq!((row.exclusivity, row.fetch_share), (Some(0.7), Some(0.5)));
 }
 
 #[test]

@@ -168,6 +168,7 @@ fn subject() -> ReportSubject {
 
 fn assessed(mut structures: StructuresPanel) -> StructuresPanel {
     let assessment = ObjectAssessment {
+        accesses: 5000,
         exclusivity: Some(0.9),
         accuracy: Some(0.25),
         first_touch: Some(FirstTouchRow {
