@@ -1,6 +1,7 @@
 //! What is mapped in a process, by /proc/PID/maps.
 use std::fs;
 
+use hither_profile::is_in_memory;
 use hither_sys::Pid;
 use nix::libc;
 
@@ -23,6 +24,9 @@ pub struct MemoryMapping {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MappedFile {
     pub path: String,
+    /// Known to be memory that has a policy of its own (shared memory, tmpfs, huge pages); pages of others lie
+    /// in the page cache.
+    pub in_memory: bool,
     pub dev: u64,
     pub ino: u64,
     /// Bytes.
@@ -57,6 +61,7 @@ fn parse(line: &str) -> Option<MemoryMapping> {
     let shared = rights.ends_with('s');
     let anonymous = path.is_empty();
     let file = MappedFile {
+        in_memory: is_in_memory(path),
         path: path.to_string(),
         dev: libc::makedev(
             u32::try_from(hex(major)?).ok()?,
@@ -93,6 +98,7 @@ mod tests {
         let got = parse(line).expect("a mapping");
         let file = MappedFile {
             path: "/tmp/a b (deleted)".to_string(),
+            in_memory: false,
             dev: libc::makedev(0xfe, 1),
             ino: 1234,
             offset: 0x2000,

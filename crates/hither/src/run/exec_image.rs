@@ -2,8 +2,10 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use hither_profile::is_in_memory;
 use hither_sys::ptrace::Registers;
 use hither_sys::{Pid, Tid};
+use nix::sys::statfs::{statfs, HUGETLBFS_MAGIC, TMPFS_MAGIC};
 
 use super::guide::ExecImage;
 use crate::follow::proc_maps::{read_mappings, MappedFile, MemoryMapping};
@@ -41,8 +43,11 @@ pub fn open_file(pid: Pid, tid: Tid, fd: i32, offset: u64) -> Option<MappedFile>
     let link = format!("/proc/{pid}/task/{tid}/fd/{fd}");
     let meta = fs::metadata(&link).ok()?;
     let path = fs::read_link(&link).ok()?;
+    let path = path.to_string_lossy().into_owned();
+    let kind = statfs(link.as_str()).map(|file_system| file_system.filesystem_type());
     Some(MappedFile {
-        path: path.to_string_lossy().into_owned(),
+        in_memory: is_in_memory(&path) || matches!(kind, Ok(TMPFS_MAGIC | HUGETLBFS_MAGIC)),
+        path,
         dev: meta.dev(),
         ino: meta.ino(),
         offset,

@@ -2,7 +2,7 @@
 use super::*;
 use hither_profile::{
     Object, ObjectRange, PageFirstTouch, PageNo, PageUse, PairComm, Process, ProfileMeta, Region,
-    RegionKind, Slice, Thread, ThreadIx, PAGE_SIZE,
+    RegionIx, RegionKind, Slice, Thread, ThreadIx, PAGE_SIZE,
 };
 
 /// A chain: thread t talks to t + 1. Page t is used by thread t and first touched by 0.
@@ -97,6 +97,42 @@ fn neighbours_and_their_pages_share_a_node() {
     assert_eq!(placement.regions[0].kind, RegionKind::Brk);
     // Links 0-1 and 2-3 inside a node, 1-2 between: 1000 x (2 + 4 + 2) hops.
     assert_eq!(placement.objective.after, 8000);
+}
+
+/// Half of the pages are those of a file that processes share: they stay, and count where they are.
+#[test]
+fn pages_in_the_page_cache_are_not_placed() {
+    let mut profile = chain(4);
+    let file = Region {
+        kind: RegionKind::Shared,
+        file: "/data/table".to_owned(),
+        ..profile.regions[0].clone()
+    };
+    profile.regions.push(file);
+    let of_file = |t: u32| PageUse {
+        region: RegionIx(1),
+        page: PageNo(t),
+        thread: ThreadIx(t),
+        reads: 1000,
+        ..PageUse::default()
+    };
+    let touch = |t: u32| PageFirstTouch {
+        region: RegionIx(1),
+        page: PageNo(t),
+        ..PageFirstTouch::default()
+    };
+    (0..4).for_each(|t| profile.pages.push(of_file(t)));
+    (0..4).for_each(|t| profile.first_touch.push(touch(t)));
+    let place = Place::with_profile(&profile);
+    let said = place.map(&TWO_NODES);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let note = "Pages of files that are only read, or that processes share, 50.0 % of accesses, stay where the page cache has them.";
+    assert!(said.contains(note), "{said}");
+    assert!(said.contains("4 pages by"), "{said}");
+    let placement = place.placement("app.place.json");
+    assert_eq!(placement.regions.len(), 1);
+    assert_eq!(placement.regions[0].kind, RegionKind::Brk);
+    assert!(said.contains("25.0 % of accesses are remote"), "{said}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub fn build_placement(
     let in_phases = input.profile.as_ref().zip(options.phases.as_ref());
     let phase_note =
         in_phases.and_then(|(p, options)| explain::phase_note(p, options, phases.len()));
+    let cache_note = solution.pages.as_ref().and_then(explain::page_cache_note);
     Placement {
         format: PLACEMENT_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),
@@ -31,7 +32,9 @@ pub fn build_placement(
         machine: target.id.clone(),
         policy: policy(options, placer, solution),
         objective: total_objective(&solution.objectives),
-        why: why(input, solution) + &phase_note.unwrap_or_default(),
+        why: why(input, solution)
+            + &phase_note.unwrap_or_default()
+            + &cache_note.unwrap_or_default(),
         processes: input.processes.clone(),
         threads: match &input.recorded {
             Some(recorded) => recorded.threads.clone(),
@@ -120,9 +123,13 @@ type PageMovesByTime = BTreeMap<Nanos, (SliceIx, Vec<(usize, NodeIx)>)>;
 
 fn page_moves(placed: Option<&PagePlacement>) -> PageMovesByTime {
     let mut moves = PageMovesByTime::new();
-    for step in placed.iter().flat_map(|p| &p.plan.steps) {
+    let Some(placed) = placed else {
+        return moves;
+    };
+    for step in &placed.plan.steps {
         let start = &mut moves.entry(0).or_default().1;
-        start.extend(&step.placed);
+        let own = step.placed.iter().filter(|(page, _)| !placed.cached[*page]);
+        start.extend(own);
         if !step.moved.is_empty() {
             let then = moves.entry(step.start).or_default();
             then.0 = step.slice;

@@ -1,5 +1,6 @@
 //! What a placement brings, in a sentence.
 use super::options::PhaseOptions;
+use super::pages::PagePlacement;
 use super::MapSolution;
 use hither_model::map::explain::{PlacementExplanation, PlacementQuality};
 use hither_model::metrics::phase_detection::traced_slices;
@@ -29,6 +30,28 @@ pub fn phase_note(profile: &Profile, options: &PhaseOptions, placed: usize) -> O
         _ => " No phase is worth a placement of its own: one holds for the whole run.".to_owned(),
     };
     too_short_for_phases(profile, options).or_else(|| (placed == 1).then(of_one))
+}
+
+/// What is said where pages of files that are not placed have a share of the accesses.
+pub fn page_cache_note(placed: &PagePlacement) -> Option<String> {
+    placed.policy.as_ref()?;
+    let accesses = |at: usize| {
+        let uses = placed.pages.uses(at).iter().map(|u| u.accesses);
+        uses.fold(0, u64::saturating_add)
+    };
+    let (mut cached, mut all) = (0u64, 0u64);
+    for (at, &is_cached) in placed.cached.iter().enumerate() {
+        let of_page = accesses(at);
+        all = all.saturating_add(of_page);
+        cached = cached.saturating_add(if is_cached { of_page } else { 0 });
+    }
+    let share = cached as f64 / all.max(1) as f64;
+    (share >= NOTICEABLE).then(|| {
+        format!(
+            " Pages of files that are only read, or that processes share, {} of accesses, stay where the page cache has them.",
+            percent(share)
+        )
+    })
 }
 
 /// Why `--phases` finds none, where the slices are too few.

@@ -21,6 +21,8 @@ const MOST_STRUCTURES: usize = 10;
 pub struct PagePlacement {
     pub pages: PlaceablePages,
     pub plan: PagePlan,
+    /// Which are the page cache's, and are not placed: they lie where they are first touched.
+    pub cached: Vec<bool>,
     /// Where each lies first.
     pub after: Vec<NodeIx>,
     /// Where each lies if it is not placed: on its first toucher's node.
@@ -81,9 +83,20 @@ pub fn place_pages(
     };
     let untouched = |threads| FirstTouchPolicy.place(&DataProblem { threads, ..problem });
     let unplaced = untouched(before).map_err(|why| anyhow!(why))?;
+    let cached = data::cached_pages(profile, &pages);
+    let fixed = match cached.contains(&true) {
+        true => places_of(&cached, &untouched(first).map_err(|why| anyhow!(why))?),
+        false => Vec::new(),
+    };
+    let problem = DataProblem {
+        fixed: &fixed,
+        ..problem
+    };
     let found = match &policy {
         Some((_, policy)) => solve(options, profile, &problem, policy.as_ref(), stages),
-        None => untouched(first).map(|after| (PagePlan::default(), after)),
+        None => FirstTouchPolicy
+            .place(&problem)
+            .map(|after| (PagePlan::default(), after)),
     };
     let (plan, after) = found.map_err(|why| anyhow!(why))?;
     let structures = match options.explain {
@@ -97,7 +110,14 @@ pub fn place_pages(
         before: unplaced,
         policy: policy.map(|(name, _)| name),
         pages,
+        cached,
     }))
+}
+
+/// The nodes of some of the pages.
+fn places_of(some: &[bool], nodes: &[NodeIx]) -> Vec<Option<NodeIx>> {
+    let places = some.iter().zip(nodes);
+    places.map(|(&is, &node)| is.then_some(node)).collect()
 }
 
 /// The largest structures, where they are and what suits them.
@@ -152,7 +172,7 @@ fn solve(
 ) -> Result<(PagePlan, Vec<NodeIx>), String> {
     let rules = structure_rules(options, profile, problem.pages)?;
     let fixed = match rules.is_empty() {
-        true => Vec::new(),
+        true => problem.fixed.to_vec(),
         false => apply_rules(problem, &rules)?,
     };
     let problem = DataProblem {

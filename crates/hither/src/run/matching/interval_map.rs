@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub enum BindEffect {
     /// They can be bound.
     Bindable,
-    /// Pages of a file that are only read: they lie where the page cache has them.
+    /// Pages of a file that are only read, or shared with whoever maps it: they lie where the page cache has them.
     Cached,
     /// A stack has not grown so far; what it grows by is bound as its lowest page is.
     Later,

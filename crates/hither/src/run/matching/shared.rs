@@ -3,7 +3,7 @@
 //! for writing sets the policy.
 use super::file_names::{common_numbers, file_name, in_common, skeleton, without_deleted};
 use super::interval_map::{BindEffect, SpaceInterval};
-use super::mappings::{is_bindable, page_range};
+use super::mappings::page_range;
 use super::memory_areas::{MemoryArea, RegionMatch};
 use super::page_runs::{GapRule, RegionFit, PAGE_BITS};
 use super::placement_index::{pages_of, PlacementIndex};
@@ -21,6 +21,15 @@ const TELLING: usize = 3;
 enum SharedKey {
     File(u64, u64),
     Nameless(u64),
+}
+
+/// A file on a disk lies in the page cache, also where it is written to: a policy of a mapping says nothing there.
+fn effect_on(mapping: &MemoryMapping) -> BindEffect {
+    let in_memory = mapping.file.as_ref().is_none_or(|file| file.in_memory);
+    match in_memory && mapping.prot & nix::libc::PROT_WRITE != 0 {
+        true => BindEffect::Bindable,
+        false => BindEffect::Cached,
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -80,10 +89,7 @@ impl SharedObjects {
             end,
             thing,
             offset,
-            memory: match is_bindable(m) {
-                BindEffect::Bindable if m.prot & nix::libc::PROT_WRITE == 0 => BindEffect::Cached,
-                memory => memory,
-            },
+            memory: effect_on(m),
         };
         image.space.put(interval);
         self.bind(image, plan, key, &interval)

@@ -7,6 +7,7 @@ mod interleave;
 mod kmaf;
 mod locality_balance;
 mod most_access;
+mod page_cache;
 pub mod page_groups;
 pub mod page_history;
 mod page_placer;
@@ -21,6 +22,7 @@ pub use locality_balance::LocalityBalancePolicy;
 pub use most_access::MostAccessPolicy;
 pub use random::RandomDataPolicy;
 
+pub use page_cache::cached_pages;
 pub use page_history::{PageHistory, PageMoves, PageUseStep};
 pub use placeable_pages::{
     FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages, PlacementPageSize,

@@ -15,8 +15,9 @@ use super::ProfileGuide;
 use crate::follow::proc_maps::{MappedFile, MemoryMapping};
 use crate::run::guide::{ExecImage, PageBind, PlacementGuide};
 use hither_profile::{
-    MachineIdentity, NodeIx, PageRun, PlacedPhase, Placement, ProcessIdentity, ProcessIx, PuIx,
-    RegionIdentity, RegionKind, RegionPlacement, ThreadIdentity, ThreadIx, ThreadPlace,
+    is_in_memory, MachineIdentity, NodeIx, PageRun, PlacedPhase, Placement, ProcessIdentity,
+    ProcessIx, PuIx, RegionIdentity, RegionKind, RegionPlacement, ThreadIdentity, ThreadIx,
+    ThreadPlace,
 };
 use hither_sys::{Pid, Tid};
 use nix::libc::{MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE};
@@ -123,6 +124,7 @@ pub fn mmap(thread: u32, pages: u64, ordinal: u32) -> RegionIdentity {
 pub fn file(path: &str, offset: u64) -> Option<MappedFile> {
     Some(MappedFile {
         path: path.into(),
+        in_memory: is_in_memory(path),
         dev: 1,
         ino: path.bytes().map(u64::from).sum(),
         offset: offset * PAGE,

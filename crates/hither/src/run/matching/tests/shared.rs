@@ -160,3 +160,27 @@ fn two_processes_and_one_memory() {
     assert_eq!(told(FIRST), ["shared memory of 16 KiB"]);
     assert_eq!(told(200), ["data"]);
 }
+
+/// The page cache of a disk has no policy of a mapping; a tmpfs has.
+#[test]
+fn files_on_disks_are_left_to_the_page_cache() {
+    let mut placed = TestPlacement::app();
+    placed.region(memory("/data/table", 10), &[(0, 10, 1)]);
+    placed.region(memory("/scratch/table", 10), &[(0, 10, 2)]);
+    let mut on_tmpfs = shared(700, 10, "/scratch/table");
+    if let Some(file) = on_tmpfs.file.as_mut() {
+        file.in_memory = true;
+    }
+    let r = check(
+        placed,
+        &[
+            (Start("/bin/app"), &[]),
+            (Map(100, shared(500, 10, "/data/table")), &[]),
+            (Map(100, on_tmpfs), &[(700, 10, 2)]),
+        ],
+    );
+    assert_eq!(
+        found(&r, FIRST),
+        [("table".into(), false, vec![(700, 10, 2)])]
+    );
+}

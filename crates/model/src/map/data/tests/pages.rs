@@ -1,5 +1,5 @@
 use super::*;
-use hither_profile::{PageBudget, PageFirstTouch, PageUse, ProcessIx, Profile, Region};
+use hither_profile::{PageBudget, PageFirstTouch, PageUse, ProcessIx, Profile, Region, RegionKind};
 
 fn row(slice: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
     PageUse {
@@ -187,4 +187,60 @@ fn merged_rows_are_placed_as_their_pages_are() {
             assert_eq!(one.uses(at), other.uses(at));
         }
     }
+}
+
+/// Code and constants of a program up to the first page that any process writes, all of a shared mapping of a
+/// file, and what nobody writes of a private one.
+#[test]
+fn pages_of_files_lie_in_the_page_cache() {
+    let region = |kind, file: &str, process| Region {
+        kind,
+        file: file.to_owned(),
+        process: ProcessIx(process),
+        size: 8 * 4096,
+        ..Region::default()
+    };
+    let row = |region, page, reads, writes| PageUse {
+        region: RegionIx(region),
+        ..row(0, page, 0, reads, writes)
+    };
+    let mut profile = Profile {
+        regions: vec![
+            region(RegionKind::Elf, "/bin/app", 0),
+            region(RegionKind::Elf, "/bin/app", 1),
+            region(RegionKind::Mmap, "/data/table", 0),
+            region(RegionKind::Mmap, "", 0),
+            region(RegionKind::Shared, "/data/table", 0),
+            region(RegionKind::Shared, "/dev/shm/table", 0),
+            region(RegionKind::Shared, "", 0),
+        ],
+        pages: vec![
+            row(0, 0, 9, 0),
+            row(0, 2, 9, 0),
+            row(0, 3, 9, 1),
+            row(0, 4, 9, 0),
+            row(1, 1, 9, 0),
+            row(1, 2, 1, 1),
+            row(2, 0, 9, 0),
+            row(2, 1, 9, 1),
+            row(3, 0, 9, 0),
+            row(4, 0, 9, 1),
+            row(5, 0, 9, 0),
+            row(6, 0, 9, 0),
+        ]
+        .into(),
+        ..Profile::default()
+    };
+    let cached = |profile: &Profile, size| {
+        let pages = PlaceablePages::from_profile(profile, size);
+        let cached = cached_pages(profile, &pages);
+        let cached = (0..pages.len()).filter(|&p| cached[p]);
+        let name = |p: usize| (pages.page(p).region.0, pages.page(p).first.0);
+        cached.map(name).collect::<Vec<_>>()
+    };
+    let small = [(0, 0), (1, 1), (2, 0), (4, 0)];
+    assert_eq!(cached(&profile, PlacementPageSize::K4), small);
+    assert_eq!(cached(&profile, PlacementPageSize::M2), [(4, 0)]);
+    profile.meta.online = Some(Default::default());
+    assert_eq!(cached(&profile, PlacementPageSize::K4), [(4, 0)]);
 }
