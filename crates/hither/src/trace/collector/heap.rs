@@ -51,14 +51,16 @@ impl HeapTracker {
         let process = u32::from(event.process);
         let [address, size, record, ..] = event.a;
         let record = u32::try_from(record).unwrap_or(0);
-        let region = regions.locate(process, address).map(|place| place.0);
-        let shared = region.filter(|&r| regions.kind(r) == Some(RegionKind::Shared));
-        if let Some(region) = shared {
-            if !self.shared.contains_key(&region) {
-                let site = allocation_site(process, record, segment, regions);
-                self.shared.extend(site.map(|site| (region, site)));
+        if segment.target_object(record).kind == wire::OBJECT_MAPPING {
+            let region = regions.locate(process, address).map(|place| place.0);
+            let shared = region.filter(|&r| regions.kind(r) == Some(RegionKind::Shared));
+            if let Some(region) = shared {
+                if !self.shared.contains_key(&region) {
+                    let site = allocation_site(process, record, segment, regions);
+                    self.shared.extend(site.map(|site| (region, site)));
+                }
+                return;
             }
-            return;
         }
         let Some(site) = self.site_of(process, record, segment, regions) else {
             return;

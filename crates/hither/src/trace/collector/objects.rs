@@ -56,6 +56,7 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
         by_site: Vec::new(),
         by_call: HashMap::new(),
         paths: AllocationPaths::default(),
+        nameless: 0,
         by_region: HashMap::new(),
         by_id: HashMap::new(),
         statics: HashMap::new(),
@@ -88,6 +89,8 @@ pub struct ObjectBuilder<'a> {
     /// Object of each place in the program that allocates, by process.
     pub by_call: HashMap<(u32, AllocationKey), u32>,
     pub paths: AllocationPaths,
+    /// Shared memory of which nothing is known, so far.
+    pub nameless: u32,
     /// What an id of a process means.
     pub by_id: HashMap<(u32, u32), Option<Meaning>>,
     /// Object that a whole region is.

@@ -29,7 +29,10 @@ impl ObjectBuilder<'_> {
 
     fn add_without_call(&mut self, region: &Region) -> u32 {
         let name = match region.shown_file() {
-            "" => format!("shared memory #{}", self.nameless()),
+            "" => {
+                self.nameless += 1;
+                format!("shared memory #{}", self.nameless)
+            }
             file => file.to_owned(),
         };
         self.add(Object {
@@ -66,15 +69,6 @@ impl ObjectBuilder<'_> {
         let object = self.object_of_call(name, ObjectKind::Shared, &site);
         self.add_allocated(object, &site, naming);
         object
-    }
-
-    /// The next number for memory of which nothing is known.
-    fn nameless(&self) -> usize {
-        let shared = self.found.objects.iter();
-        let shared = shared.filter(|o| o.kind == ObjectKind::Shared);
-        1 + shared
-            .filter(|o| o.name.starts_with("shared memory #"))
-            .count()
     }
 }
 
