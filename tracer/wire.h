@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 14
+#define HI_VERSION 15
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -164,7 +164,8 @@ struct hi_thread {
   uint64_t thread_pointer;    /* it is created with, which pthread_join is given; 0: not known */
   uint32_t ended, joined;     /* header.next_serial when it ended, and when it was last waited for; 0: never */
   uint32_t serial;            /* of the threads of the run, in order of creation, from 1: indices are used again */
-  uint32_t pad0;
+  uint32_t free_block;        /* the first of the page-count blocks that earlier threads of this index left, 0: none;
+                                 each has the next one as its page_block */
   uint64_t pad[2];
 };
 
@@ -320,7 +321,8 @@ struct hi_chunk {
 
 /* Page ids are handed out in groups of HI_BLOCK_PAGES. Those of private pages end when their memory is
  * unmapped, or the thread that reserved them ends without having used them.
- * ended: uint64_t[HI_PAGE_GROUPS], a bit per id; the collector clears them.
+ * ended: uint64_t[HI_PAGE_GROUPS], a bit per id; the collector clears them, and sets those of processes that are no
+ * more.
  * free groups: uint32_t[HI_PAGE_GROUPS], a ring of groups that have ended as a whole and of which no
  * line cache holds a line any more: the collector has read their counts, and their shadow is zero. */
 #define HI_PAGE_GROUPS (HI_MAX_PAGES / HI_BLOCK_PAGES)
@@ -332,7 +334,8 @@ struct hi_alias {
   uint64_t va;  /* page number of the chunk's page 0 there */
 };
 
-/* The thread and the pages that a page-count block belongs to. */
+/* The thread and the pages that a page-count block belongs to; without a thread it is one that a slot keeps for
+ * its next thread. */
 struct hi_owner {
   uint32_t thread, page_block;
 };

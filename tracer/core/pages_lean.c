@@ -155,13 +155,22 @@ uint32_t hi_new_page(struct hi_local *t, uint64_t page, uint32_t site) {
   return id;
 }
 
+/* 0 when blocks have run out. */
+static uint32_t reserve_block(void) {
+  uint32_t block = __atomic_fetch_add(&hi_run.header->next_block, 1, __ATOMIC_RELAXED);
+  if (block < HI_MAX_BLOCKS) return block;
+  __atomic_store_n(&hi_run.header->next_block, HI_MAX_BLOCKS, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&hi_run.header->lost_blocks, 1, __ATOMIC_RELAXED);
+  return 0;
+}
+
 /* Gives the thread a count block for the page and its neighbours; returns the counts of the
  * page, NULL when blocks have run out. */
 struct hi_count *hi_new_block(struct hi_local *t, uint32_t page) {
-  uint32_t block = __atomic_fetch_add(&hi_run.header->next_block, 1, __ATOMIC_RELAXED);
-  if (block >= HI_MAX_BLOCKS) {
-    __atomic_store_n(&hi_run.header->next_block, HI_MAX_BLOCKS, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&hi_run.header->lost_blocks, 1, __ATOMIC_RELAXED);
+  uint32_t block = t->shared->free_block;
+  if (block) {
+    t->shared->free_block = hi_run.owners[block].page_block;
+  } else if ((block = reserve_block()) == 0) {
     return NULL;
   }
   hi_run.owners[block].page_block = page / HI_BLOCK_PAGES;

@@ -18,6 +18,7 @@ pub mod sandbox;
 pub mod seccomp;
 pub mod segment;
 pub mod segment_layout;
+mod segment_objects;
 pub mod segment_reuse;
 pub mod segment_view;
 mod segment_written;

@@ -1,6 +1,8 @@
 //! The part of the segment by which page ids are used again, a group at a time.
 use crate::segment::Segment;
+use crate::segment_written::WrittenPage;
 use crate::wire::{self, SegmentHeader};
+use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 impl Segment {
@@ -18,6 +20,29 @@ impl Segment {
 
     fn ended_at(&self, group: u32) -> u64 {
         self.layout().ended + u64::from(group) * 8
+    }
+
+    /// The private pages of processes that are no more have ended.
+    pub fn end_pages_of(&self, processes: &BTreeSet<u32>) {
+        let mut ended = 0;
+        let mut written = WrittenPage::default();
+        for id in wire::BLOCK_PAGES..self.next_page() {
+            let record = size_of::<wire::SegmentPage>() as u64;
+            let at = self.layout().pages + u64::from(id) * record;
+            if !written.is_written(at, |at| self.is_written(at)) {
+                continue;
+            }
+            let page = self.page(id);
+            if page.first_thread != 0 && page.shared == 0 && processes.contains(&page.process) {
+                let (at, bit) = (
+                    self.ended_at(id / wire::BLOCK_PAGES),
+                    1 << (id % wire::BLOCK_PAGES),
+                );
+                ended += u64::from(self.load_u64(at) & bit == 0);
+                self.set_bits(at, bit);
+            }
+        }
+        self.add_u64(offset_of!(SegmentHeader, ended_pages) as u64, ended);
     }
 
     /// Lets the target use the page ids of groups again, as if they were new: `count` groups from

@@ -319,6 +319,13 @@ impl Segment {
         }
     }
 
+    /// Adds to a word; nothing happens outside the segment.
+    pub(crate) fn add_u64(&self, at: u64, more: u64) {
+        if let Some(a) = self.atomic_u64(at) {
+            a.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
     /// Sets bits with release; nothing happens outside the segment.
     pub(crate) fn set_bits(&self, at: u64, bits: u64) {
         if let Some(a) = self.atomic_u64(at) {

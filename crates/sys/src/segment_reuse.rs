@@ -75,17 +75,28 @@ impl Segment {
         slots == count && self.make_zero(start, count as u64 * row).is_ok()
     }
 
-    /// Sets the counts of a block to zero, to which nobody writes at the time.
-    pub fn clear_block(&self, block: u32) {
+    /// Sets the counts of a block to zero, to which nobody writes any more. It is nobody's, and before `next` in the
+    /// list of those that are its slot's.
+    fn free_block(&self, slot: u32, block: u32, next: u32) {
+        let l = self.layout();
         let size = size_of::<wire::PageCountBlock>() as u64;
-        if block < wire::MAX_BLOCKS {
-            let at = self.layout().blocks + u64::from(block) * size;
-            (0..size / 8).for_each(|word| self.store_u64(at + word * 8, 0));
+        let at = l.blocks + u64::from(block) * size;
+        (0..size / 8).for_each(|word| self.store_u64(at + word * 8, 0));
+        let group = self.owner(block).page_block;
+        if group < wire::PAGE_GROUPS {
+            let entry = u64::from(slot) * u64::from(wire::PAGE_GROUPS) + u64::from(group);
+            self.store_u32(l.directory + entry * 4, 0);
         }
+        let owner = l.owners + u64::from(block) * size_of::<wire::BlockOwner>() as u64;
+        self.store_u32(owner + offset_of!(wire::BlockOwner, thread) as u64, 0);
+        self.store_u32(
+            owner + offset_of!(wire::BlockOwner, page_block) as u64,
+            next,
+        );
     }
 
-    /// Forgets a thread that has ended. A new one may have its slot.
-    pub fn free_thread(&self, slot: u32) {
+    /// Forgets a thread that has ended, and what it counted in these blocks. A new one may have its slot.
+    pub fn free_thread(&self, slot: u32, blocks: &[u32]) {
         if slot == 0 || slot >= wire::MAX_THREADS {
             return;
         }
@@ -94,6 +105,12 @@ impl Segment {
         for word in 0..size_of::<SegmentThread>() as u64 / 8 {
             self.store_u64(at + word * 8, 0);
         }
+        let mut first = 0;
+        for &block in blocks.iter().rev().filter(|&&b| b < wire::MAX_BLOCKS) {
+            self.free_block(slot, block, first);
+            first = block;
+        }
+        self.store_u32(at + offset_of!(SegmentThread, free_block) as u64, first);
         let word = u64::from(slot / 64) * 8;
         self.set_bits(GIVEN_BACK + word, 1 << (slot % 64));
     }
@@ -149,7 +166,7 @@ mod tests {
         s.store_u64(counts, 9);
         s.store_u64(l.object_used + 5 * 64, 1 << (100 / wire::OBJECT_GROUP));
         assert_eq!(s.free_slots(), wire::MAX_THREADS - 1);
-        s.free_thread(5);
+        s.free_thread(5, &[]);
         assert_eq!(s.free_slots(), wire::MAX_THREADS);
         assert!((0..40).all(|word| s.load_u64(at + word * 8) == 0));
         assert_eq!(s.load_u64(counts), 0);
@@ -157,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_some_slots_and_counts_of_a_block_become_zero() {
+    fn rows_of_some_slots_become_zero() {
         let s = segment();
         let row = 2 * u64::from(wire::MAX_THREADS) * 16;
         let last = |slot: u64| s.layout().comm + (slot + 1) * row - 8;
@@ -168,13 +185,27 @@ mod tests {
             [7, 0, 0, 7]
         );
         assert!(!s.clear_comm_rows(wire::MAX_THREADS - 1, 2));
-        let block = |number: u64| s.layout().blocks + number * 1280;
+    }
+
+    #[test]
+    fn blocks_of_a_thread_are_for_the_next_one_in_its_slot() {
+        let s = segment();
+        let l = s.layout();
+        let block = |number: u64| l.blocks + number * 1280;
         let words = [block(8), block(9), block(10) - 8, block(10)];
         words.iter().for_each(|&at| s.store_u64(at, 7));
-        s.clear_block(9);
-        let left = words.map(|at| s.load_u64(at));
-        assert_eq!(left, [7, 0, 0, 7]);
-        s.clear_block(wire::MAX_BLOCKS);
+        let entry = |group: u64| l.directory + (5 * u64::from(wire::PAGE_GROUPS) + group) * 4;
+        for (number, group) in [(9, 30), (12, 31)] {
+            s.store_u32(l.owners + number * 8, 5);
+            s.store_u32(l.owners + number * 8 + 4, group as u32);
+            s.store_u32(entry(group), number as u32);
+        }
+        s.free_thread(5, &[9, 12, wire::MAX_BLOCKS]);
+        assert_eq!(words.map(|at| s.load_u64(at)), [7, 0, 0, 7]);
+        assert_eq!([30, 31].map(|group| s.load_u32(entry(group))), [0, 0]);
+        let owner = |number| (s.owner(number).thread, s.owner(number).page_block);
+        assert_eq!(s.thread(5).free_block, 9);
+        assert_eq!([owner(9), owner(12)], [(0, 12), (0, 0)]);
     }
 
     #[test]
@@ -189,7 +220,7 @@ mod tests {
     fn slots_that_do_not_exist_are_not_freed() {
         let s = segment();
         for slot in [0, wire::MAX_THREADS, u32::MAX] {
-            s.free_thread(slot);
+            s.free_thread(slot, &[1]);
         }
         assert_eq!(s.free_slots(), wire::MAX_THREADS - 1);
     }

@@ -95,7 +95,7 @@ impl Segment {
         }
     }
 
-    fn slot_offset(&self, area: u64, index: u64, count: u32, size: u64) -> u64 {
+    pub(crate) fn slot_offset(&self, area: u64, index: u64, count: u32, size: u64) -> u64 {
         if index < u64::from(count) {
             area + index * size
         } else {
@@ -128,64 +128,6 @@ impl Segment {
     pub fn process(&self, process: u32) -> wire::SegmentProcess {
         let area = self.layout().processes;
         self.read(self.slot_offset(area, process.into(), wire::MAX_PROCESSES, 64))
-    }
-
-    /// A data structure in the target; valid once its kind is not 0.
-    #[must_use]
-    pub fn target_object(&self, record: u32) -> wire::TargetObject {
-        let size = size_of::<wire::TargetObject>() as u64;
-        let at = self.slot_offset(
-            self.layout().objects,
-            record.into(),
-            wire::MAX_OBJECTS,
-            size,
-        );
-        let kind = self.load_u32(at);
-        wire::TargetObject {
-            kind,
-            ..self.read(at)
-        }
-    }
-
-    /// The object records in use, without those that were never written.
-    pub fn written_objects(&self) -> impl Iterator<Item = u32> + '_ {
-        let next = self
-            .load_u32(header_at!(next_object))
-            .min(wire::MAX_OBJECTS);
-        let mut page = WrittenPage::default();
-        (1..next).filter(move |&record| {
-            let size = size_of::<wire::TargetObject>() as u64;
-            let at = self.layout().objects + u64::from(record) * size;
-            page.is_written(at, |at| self.is_written(at))
-        })
-    }
-
-    /// Calls `each` for the objects that a thread accessed: id in its process, counts.
-    pub fn for_each_object_count(&self, thread: u32, mut each: impl FnMut(u32, wire::ObjectCount)) {
-        let (group, words) = (
-            wire::OBJECT_GROUP,
-            wire::PROCESS_OBJECTS / wire::OBJECT_GROUP / 64,
-        );
-        let (l, thread) = (self.layout(), u64::from(thread.min(wire::MAX_THREADS - 1)));
-        let size = size_of::<wire::ObjectCount>() as u64;
-        let row = l.object_counts + thread * u64::from(wire::PROCESS_OBJECTS) * size;
-        for word in 0..words {
-            let used = l.object_used + (thread * u64::from(words) + u64::from(word)) * 8;
-            let mut bits = self.load_u64(used);
-            while bits != 0 {
-                let first = (word * 64 + bits.trailing_zeros()) * group;
-                bits &= bits - 1;
-                if !self.has_data(row + u64::from(first) * size, u64::from(group) * size) {
-                    continue;
-                }
-                for id in first..first + group {
-                    let count: wire::ObjectCount = self.read(row + u64::from(id) * size);
-                    if count != wire::ObjectCount::default() {
-                        each(id, count);
-                    }
-                }
-            }
-        }
     }
 
     #[must_use]

@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -236,7 +236,7 @@ pub struct SegmentThread {
     pub ended: u32,
     pub joined: u32,
     pub serial: u32,
-    pub pad0: u32,
+    pub free_block: u32,
     pub pad: [u64; 2],
 }
 

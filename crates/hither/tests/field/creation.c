@@ -23,6 +23,7 @@
 #define RAW_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
 
 static atomic_long ran, open_gate;
+static volatile long work[8] __attribute__((aligned(64)));
 
 static void *pass(void *none) {
   ran++;
@@ -70,7 +71,10 @@ static void in_turn(long threads) {
 static void forks(long processes) {
   for (long i = 0; i < processes; i++) {
     pid_t child = fork();
-    if (child == 0) _exit(0);
+    if (child == 0) {
+      for (int j = 0; j < 1000; j++) work[0] = j;
+      _exit(0);
+    }
     if (child < 0 || waitpid(child, NULL, 0) != child) _exit(10);
     ran++;
   }

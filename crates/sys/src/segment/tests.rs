@@ -151,6 +151,56 @@ fn page_ids_of_a_group_that_has_ended_are_as_new() {
     assert_eq!(s.load_u64(tail), 1);
 }
 
+#[test]
+fn private_pages_of_processes_that_are_no_more_have_ended() {
+    let s = small();
+    s.store_u32(offset_of!(SegmentHeader, next_page) as u64, 128);
+    // Process, first thread, shared.
+    for (id, process, thread, shared) in [
+        (64, 3, 9, 0),
+        (65, 4, 9, 0),
+        (66, 3, 9, 1),
+        (67, 3, 0, 0),
+        (68, 5, 9, 0),
+    ] {
+        let at = s.layout.pages + id * size_of::<wire::SegmentPage>() as u64;
+        s.store_u32(at + offset_of!(wire::SegmentPage, process) as u64, process);
+        s.store_u32(
+            at + offset_of!(wire::SegmentPage, first_thread) as u64,
+            thread,
+        );
+        s.store_u64(at + offset_of!(wire::SegmentPage, shared) as u64, shared);
+    }
+    for _ in 0..2 {
+        s.end_pages_of(&[3, 5].into());
+        assert_eq!(s.load_u64(s.layout.ended + 8), 1 | 1 << 4);
+        assert_eq!(s.ended_pages(), 2);
+    }
+}
+
+#[test]
+fn object_records_that_are_forgotten_take_no_memory() {
+    let s = small();
+    let size = size_of::<wire::TargetObject>() as u64;
+    let word = |record: u64| s.layout.objects + record * size;
+    let memory = || nix::sys::stat::fstat(&s.file).unwrap().st_blocks;
+    let before = memory();
+    (1..=100).for_each(|record| s.store_u64(word(record), 7));
+    // 25.6 to a page of memory: the first page goes with the second run.
+    s.forget_objects((2..=30).rev().collect());
+    assert_eq!(s.load_u64(word(1)), 7);
+    s.forget_objects(vec![1]);
+    s.forget_objects((31..=100).collect());
+    // Asked first, as reading takes memory.
+    assert_eq!(
+        (memory() - before) * 512 / 4096,
+        2,
+        "the first and last page"
+    );
+    assert_eq!((1..=100).map(|r| s.load_u64(word(r))).sum::<u64>(), 0);
+    s.forget_objects(vec![wire::MAX_OBJECTS - 1, u32::MAX]);
+}
+
 /// Of the third arena, the entry that goes on with what is in place 5; the first place stands for none.
 #[test]
 fn continued_uses_are_those_of_the_threads_arena() {

@@ -65,7 +65,7 @@ fn layout() -> Both {
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
         sample_head, sample_tail, lost_samples, name, comm_dirty, traced_accesses,
         untraced_accesses, used, flipped, recorded, observation_head, observation_tail, counter,
-        created_at, start_routine, thread_pointer, ended, joined, serial);
+        created_at, start_routine, thread_pointer, ended, joined, serial, free_block);
     compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation, inherited_objects,
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);

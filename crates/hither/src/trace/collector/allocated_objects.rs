@@ -1,6 +1,6 @@
 //! Data structures that are allocated: heap blocks, and mappings of the program's own, by the call that makes them.
-use super::allocation_paths::{smaller, AllocationKey};
-use super::heap::{keep_largest_ranges, AllocationSite};
+use super::allocation_paths::AllocationKey;
+use super::heap::{keep_largest_ranges, smaller, AllocationSite};
 use super::objects::ObjectBuilder;
 use crate::trace::symbolizer::{AllocationName, Symbolizer};
 use hither_profile::{Object, ObjectKind, ProcessIx, ThreadIx};
@@ -56,12 +56,13 @@ impl ObjectBuilder<'_> {
         kind: ObjectKind,
         site: &AllocationSite,
     ) -> u32 {
-        let key = (site.process, AllocationKey::of(&name, kind));
+        let process = self.input.regions.row_of(site.process);
+        let key = (process, AllocationKey::of(&name, kind));
         if let Some(&known) = self.by_call.get(&key) {
             return known;
         }
         let owner = self.input.threads.of_serial(site.thread);
-        let new = self.add(allocated_object(name, kind, site.process, owner));
+        let new = self.add(allocated_object(name, kind, process, owner));
         self.by_call.insert(key, new);
         new
     }

@@ -1,5 +1,5 @@
 //! The call paths by which heap blocks are allocated.
-use super::heap::AllocationSite;
+use super::heap::{smaller, AllocationSite};
 use crate::trace::symbolizer::{AllocationName, SourceLine};
 use hither_profile::{file_name, AllocationPath, ObjectIx, ObjectKind};
 use std::collections::BTreeMap;
@@ -59,14 +59,6 @@ impl AllocationPaths {
         let mut rows: Vec<_> = self.rows.into_values().collect();
         rows.sort_by_key(|r| std::cmp::Reverse(r.reads.saturating_add(r.writes)));
         rows
-    }
-}
-
-/// Of two sizes, of which 0 is none.
-pub fn smaller(a: u64, b: u64) -> u64 {
-    match (a, b) {
-        (0, n) | (n, 0) => n,
-        (a, b) => a.min(b),
     }
 }
 

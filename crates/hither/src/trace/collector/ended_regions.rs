@@ -10,7 +10,7 @@ const KEPT_BYTES: u64 = 256 << 20;
 /// What mappings must have in common to follow one another in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MappingKind {
-    /// Process slot.
+    /// Row of the process.
     pub process: u32,
     pub thread: Option<ThreadIx>,
     pub size: u64,

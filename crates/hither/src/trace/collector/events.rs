@@ -1,6 +1,7 @@
 //! The event ring -> regions, heap and processes, in the order things happened.
 use super::deadline::Deadline;
 use super::heap::{self, HeapTracker};
+use super::object_rows::{ObjectName, ObjectRows};
 use super::regions::RegionMap;
 use super::thread_rows::ThreadRows;
 use crate::program::mpi;
@@ -28,6 +29,7 @@ const CHANGES_OF_MEMORY: [u8; 8] = [
 pub struct TargetState {
     pub regions: RegionMap,
     pub heap: HeapTracker,
+    pub objects: ObjectRows,
     pub threads: ThreadRows,
     /// MPI ranks on this host by process slot, of those that have one.
     pub ranks: HashMap<u32, u32>,
@@ -83,6 +85,19 @@ impl TargetState {
         image != thread.process && image != 0 && segment.process(image).start_ns >= thread.start_ns
     }
 
+    /// What a structure of a process is counted as.
+    pub fn object_name(&mut self, object: ObjectName, segment: &Segment) -> ObjectName {
+        self.objects.name(object, segment, &mut self.regions)
+    }
+
+    /// A process has ended, and all that it did has been read.
+    pub fn leave_process(&mut self, process: u32, segment: &Segment) {
+        let (regions, heap) = (&mut self.regions, &mut self.heap);
+        self.objects.leave_process(process, segment, regions, heap);
+        self.regions.leave_process(process);
+        self.threads.processes.leave(process);
+    }
+
     fn apply_event(&mut self, record: &EventRecord, segment: &Segment) {
         let process = u32::from(record.event.process);
         let generation = record.event.generation;
@@ -118,7 +133,12 @@ impl TargetState {
             wire::EV_UNMAP => self.regions.unmap(process, a[0], a[1]),
             wire::EV_REMAP => self.regions.remap(process, a, generation),
             wire::EV_BRK => self.regions.set_brk(process, a[0], a[1], generation),
-            wire::EV_ALLOC => self.heap.allocate(event, segment, &mut self.regions),
+            wire::EV_ALLOC => {
+                let block = (process, u32::try_from(a[2]).unwrap_or(0));
+                let (regions, objects) = (&mut self.regions, &mut self.objects);
+                let site = objects.known_record(block, segment, regions);
+                self.heap.allocate(event, site, segment, regions);
+            }
             wire::EV_BLOCKS => {
                 heap::mark_blocks(process, a[0], &mut self.regions);
             }
@@ -132,6 +152,18 @@ impl TargetState {
     fn add_process_image(&mut self, process: u32, a: &[u64; 6], executable: &str, generation: u32) {
         let parent = u32::try_from(a[1]).ok().filter(|&p| p != 0);
         let forked_from = parent.filter(|_| a[2] == 1);
+        let row = self.threads.processes.enter(
+            process,
+            executable,
+            parent.unwrap_or(0),
+            forked_from.is_some(),
+        );
+        if row != process {
+            self.regions.rows.insert(process, row);
+        }
+        if let Some(parent) = forked_from {
+            self.objects.fork(parent);
+        }
         self.regions
             .add_process_image(process, forked_from, (a[3], a[4]), generation);
         self.regions.budget.spend(executable.len() as u64);

@@ -31,6 +31,19 @@ pub struct AllocationSite {
     pub ranges: Vec<(u32, u64, u64)>,
 }
 
+impl AllocationSite {
+    /// The blocks of one process.
+    fn add(&mut self, object: &wire::TargetObject) {
+        let rounding = object.bytes as f64 / object.granules.max(1) as f64;
+        let peak = (object.peak as f64 * rounding).round() as u64;
+        self.peak = self.peak.max(peak);
+        self.count = self.count.saturating_add(object.blocks);
+        self.allocated = self.allocated.saturating_add(object.bytes);
+        self.smallest = smaller(self.smallest, object.smallest);
+        self.largest = self.largest.max(object.largest);
+    }
+}
+
 /// Allocation sites, by process and the record of the tracer's object.
 #[derive(Default)]
 pub struct HeapTracker {
@@ -41,18 +54,19 @@ pub struct HeapTracker {
 }
 
 impl HeapTracker {
-    /// A block that was reported, a large one, or memory that processes share.
+    /// A block that was reported, a large one, or memory that processes share, at the site of a process and
+    /// record.
     pub fn allocate(
         &mut self,
         event: &wire::SegmentEvent,
+        (process, record): (u32, u32),
         segment: &Segment,
         regions: &mut RegionMap,
     ) {
-        let process = u32::from(event.process);
-        let [address, size, record, ..] = event.a;
-        let record = u32::try_from(record).unwrap_or(0);
+        let [address, size, ..] = event.a;
         if segment.target_object(record).kind == wire::OBJECT_MAPPING {
-            let region = regions.locate(process, address).map(|place| place.0);
+            let block_process = event.process.into();
+            let region = regions.locate(block_process, address).map(|place| place.0);
             let shared = region.filter(|&r| regions.kind(r) == Some(RegionKind::Shared));
             if let Some(region) = shared {
                 if !self.shared.contains_key(&region) {
@@ -66,7 +80,7 @@ impl HeapTracker {
             return;
         };
         let entry = &mut self.sites[site as usize];
-        if let Some((region, offset)) = mark_blocks(process, address, regions) {
+        if let Some((region, offset)) = mark_blocks(event.process.into(), address, regions) {
             entry.ranges.push((region, offset, size));
             regions.budget.spend(BLOCK_BYTES);
             if entry.ranges.len() > 2 * MAX_RANGES {
@@ -96,10 +110,40 @@ impl HeapTracker {
         Some(site)
     }
 
+    /// Whether an object of this kind is what an allocation site allocates.
+    pub fn has_sites(kind: u32) -> bool {
+        [wire::OBJECT_SITE, wire::OBJECT_MAPPING].contains(&kind)
+    }
+
+    /// Where the calls are that allocate an object.
+    pub fn frames(object: &wire::TargetObject, regions: &mut RegionMap) -> Vec<(u32, u64)> {
+        let calls = object.frames.iter().take_while(|&&pc| pc != 0);
+        let generation = Some(object.generation);
+        calls
+            .filter_map(|pc| regions.locate_code(object.process, pc - 1, generation))
+            .collect()
+    }
+
     /// Whether blocks of an object were reported one by one, which large ones are.
     pub fn reports_blocks(&self, process: u32, record: u32) -> bool {
         let site = self.by_record.get(&(process, record));
         site.is_some_and(|&site| !self.sites[site as usize].ranges.is_empty())
+    }
+
+    /// A process has ended that allocated this at the site of another process and record.
+    pub fn add_left(
+        &mut self,
+        record: u32,
+        known: (u32, u32),
+        segment: &Segment,
+        regions: &mut RegionMap,
+    ) {
+        let object = segment.target_object(record);
+        if HeapTracker::has_sites(object.kind) {
+            if let Some(site) = self.site_of(known.0, known.1, segment, regions) {
+                self.sites[site as usize].add(&object);
+            }
+        }
     }
 
     /// Takes over how much was allocated at each site. A forked child's blocks count for the
@@ -109,12 +153,7 @@ impl HeapTracker {
             let object = segment.target_object(record);
             let site = &mut self.sites[site as usize];
             if object.process == process {
-                let rounding = object.bytes as f64 / object.granules.max(1) as f64;
-                site.peak = (object.peak as f64 * rounding).round() as u64;
-                site.count = object.blocks;
-                site.allocated = object.bytes;
-                site.smallest = object.smallest;
-                site.largest = object.largest;
+                site.add(&object);
             }
             let reported: u64 = site.ranges.iter().map(|r| r.2).max().unwrap_or(0);
             site.count = site.count.max(1);
@@ -131,14 +170,10 @@ fn allocation_site(
     regions: &mut RegionMap,
 ) -> Option<AllocationSite> {
     let object = segment.target_object(record);
-    if ![wire::OBJECT_SITE, wire::OBJECT_MAPPING].contains(&object.kind) {
+    if !HeapTracker::has_sites(object.kind) {
         return None;
     }
-    let calls = object.frames.iter().take_while(|&&pc| pc != 0);
-    let generation = Some(object.generation);
-    let frames = calls
-        .filter_map(|pc| regions.locate_code(object.process, pc - 1, generation))
-        .collect();
+    let frames = HeapTracker::frames(&object, regions);
     regions.budget.spend(SITE_BYTES);
     Some(AllocationSite {
         process,
@@ -154,6 +189,14 @@ pub fn mark_blocks(process: u32, address: u64, regions: &mut RegionMap) -> Optio
     let place = regions.locate(process, address)?;
     regions.all[place.0 as usize].has_blocks = true;
     Some(place)
+}
+
+/// Of two sizes, of which 0 is none.
+pub fn smaller(a: u64, b: u64) -> u64 {
+    match (a, b) {
+        (0, n) | (n, 0) => n,
+        (a, b) => a.min(b),
+    }
 }
 
 /// Same block again and again counts once; then the largest stay.

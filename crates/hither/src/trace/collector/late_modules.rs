@@ -16,9 +16,17 @@ pub struct RegionSpan {
 }
 
 impl LateModules {
-    pub fn add(&mut self, interval: RegionInterval, module: u32, start: u64) {
+    /// False if it is known already, of another process of the same row.
+    pub fn add(&mut self, interval: RegionInterval, module: u32, start: u64) -> bool {
         let segments = self.0.entry(interval.region).or_default();
-        segments.push((interval, module, start));
+        let same = |(i, m, s): &(RegionInterval, u32, u64)| {
+            (i.offset, i.pages(), *m, *s) == (interval.offset, interval.pages(), module, start)
+        };
+        let known = segments.iter().any(same);
+        if !known {
+            segments.push((interval, module, start));
+        }
+        !known
     }
 
     /// The names of a run now that all modules are known, in order.

@@ -1,5 +1,6 @@
 //! What of a run could not be seen, for its profile.
 use super::engine::CollectorEngine;
+use super::process_rows::OWN_ROWS as OWN_PROCESS_ROWS;
 use super::sampling::SamplingScale;
 use super::thread_rows::OWN_ROWS;
 use hither_model::units::plural;
@@ -31,7 +32,7 @@ pub fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost)
     say(
         rows > 0,
         format!(
-            "{merged} threads are in {}: past the {OWN_ROWS}th thread of a run, those that follow one another at the same work are counted as one.",
+            "{merged} threads are in {}: past the {OWN_ROWS}th thread or the {OWN_PROCESS_ROWS}th process of a run, those that follow one another at the same work are counted as one.",
             plural(rows as u64, "row", "rows")
         ),
     );

@@ -149,7 +149,8 @@ impl ObjectBuilder<'_> {
                 self.found.objects[object as usize].estimated |= estimated;
             }
             if let Some(file) = self.file_of.get(&(process, id)) {
-                let sum = self.counted.entry((process, file.clone())).or_default();
+                let row = self.input.regions.row_of(process);
+                let sum = self.counted.entry((row, file.clone())).or_default();
                 *sum = add(*sum, counts);
             }
         }
@@ -172,7 +173,7 @@ impl ObjectBuilder<'_> {
                 process,
             )))
         } else {
-            let record = self.input.ids.record(process, id);
+            let record = self.input.ids.record(self.input.segment, process, id);
             record.and_then(|record| self.meaning_of_record((process, id), record, naming))
         };
         self.by_id.insert((process, id), meaning.clone());
@@ -308,6 +309,7 @@ impl ObjectBuilder<'_> {
     }
 
     pub fn unnamed_object(&mut self, kind: ObjectKind, name: &str, process: u32) -> u32 {
+        let process = self.input.regions.row_of(process);
         if let Some(&known) = self.unnamed.get(&(name.to_owned(), process)) {
             return known;
         }

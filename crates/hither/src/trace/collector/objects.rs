@@ -108,6 +108,13 @@ pub struct ObjectBuilder<'a> {
     pub counted: HashMap<(u32, String), [u64; 3]>,
 }
 
+/// A region of a program file, and its touched pages.
+struct TouchedFile {
+    region: u32,
+    /// In [`ObjectInput::pages`].
+    pages: std::ops::Range<usize>,
+}
+
 /// What the tracer takes for one structure.
 #[derive(Clone)]
 pub enum Meaning {
@@ -143,7 +150,7 @@ impl ObjectBuilder<'_> {
         } = &mut self.input;
         for (&(process, id), count) in *accesses {
             let site = ids
-                .record(process, id)
+                .record(segment, process, id)
                 .and_then(|record| heap.site_of(process, record, segment, regions));
             if let Some(site) = site {
                 heap.sites[site as usize].counts = [count.reads, count.writes, count.fetches];
@@ -154,36 +161,59 @@ impl ObjectBuilder<'_> {
 
     /// The variables that lie on touched pages of program files.
     fn add_static_objects(&mut self, naming: &mut dyn Symbolizer) {
-        let mut at = 0;
-        while at < self.input.pages.len() {
-            let number = self.input.pages[at].0 .0;
-            let pages = self.input.pages[at..]
-                .iter()
-                .take_while(|p| p.0 .0 == number)
-                .count();
-            let touched = at..at + pages;
-            at += pages;
-            let Some(region) = self
-                .region(number)
-                .filter(|r| r.kind == RegionKind::Elf)
-                .cloned()
-            else {
-                continue;
-            };
+        for touched in self.touched_files() {
+            let region = &self.input.regions.all[touched.region as usize].region;
+            let region = region.clone();
             let variables = self.file_variables(&region.file, naming);
             for (n, variable) in variables.iter().enumerate() {
                 if self.input.deadline.passed() {
                     return;
                 }
                 let offset = variable.vaddr.wrapping_sub(region.file_offset);
-                if offset < region.size && self.touches(touched.clone(), offset, variable.size) {
-                    let object = self.static_object(&region, n, variable);
-                    self.found
-                        .ranges
-                        .push((object, number, offset, variable.size));
+                if offset < region.size && self.touches(&touched, offset, variable.size) {
+                    self.static_object(&region, n, variable);
                 }
             }
         }
+    }
+
+    /// The regions of program files that have touched pages.
+    fn touched_files(&self) -> Vec<TouchedFile> {
+        let pages = self.input.pages;
+        let mut found = Vec::new();
+        let mut start = 0;
+        for pages in pages.chunk_by(|a, b| a.0 .0 == b.0 .0) {
+            let (region, end) = (pages[0].0 .0, start + pages.len());
+            if self
+                .region(region)
+                .is_some_and(|r| r.kind == RegionKind::Elf)
+            {
+                found.push(TouchedFile {
+                    region,
+                    pages: start..end,
+                });
+            }
+            start = end;
+        }
+        found
+    }
+
+    /// Where variables lie on touched pages. Only a few of them stay, and a script has thousands of
+    /// processes: so these ranges are not kept.
+    fn static_ranges(&self) -> impl Iterator<Item = (u32, u32, u64, u64)> + '_ {
+        let of_file = move |touched: TouchedFile| {
+            let region = &self.input.regions.all[touched.region as usize].region;
+            let variables = self.statics.get(&region.file).map(Rc::clone);
+            let count = variables.as_ref().map_or(0, |v| v.len());
+            (0..count).filter_map(move |n| {
+                let variable = &variables.as_ref()?[n];
+                let offset = variable.vaddr.wrapping_sub(region.file_offset);
+                let here = offset < region.size && self.touches(&touched, offset, variable.size);
+                let object = here.then(|| self.static_objects.get(&(region.file.clone(), n)))??;
+                Some((*object, touched.region, offset, variable.size))
+            })
+        };
+        self.touched_files().into_iter().flat_map(of_file)
     }
 
     pub fn file_variables(
@@ -200,9 +230,9 @@ impl ObjectBuilder<'_> {
         Rc::clone(self.statics.entry(file.to_owned()).or_insert_with(read))
     }
 
-    /// Whether one of these pages (all of one region) has a byte of the range.
-    fn touches(&self, pages: std::ops::Range<usize>, offset: u64, length: u64) -> bool {
-        let pages = &self.input.pages[pages];
+    /// Whether one of a file's touched pages has a byte of the range.
+    fn touches(&self, file: &TouchedFile, offset: u64, length: u64) -> bool {
+        let pages = &self.input.pages[file.pages.clone()];
         let first = pages.partition_point(|p| u64::from(p.0 .1) < offset >> PAGE_BITS);
         let last = offset.saturating_add(length - 1) >> PAGE_BITS;
         pages.get(first).is_some_and(|p| u64::from(p.0 .1) <= last)
@@ -309,8 +339,8 @@ impl ObjectBuilder<'_> {
 
     /// Variables that only lie on touched pages and were not accessed are no use to anyone.
     fn drop_unused(&mut self) {
-        let shared = self.input.lines;
-        let shared = shared.touched_objects(&self.found.ranges, self.input.deadline);
+        let lines = self.input.lines;
+        let shared = lines.touched_objects(self.static_ranges(), self.input.deadline);
         let mut number = Vec::with_capacity(self.found.objects.len());
         let mut kept = 0;
         for (object, n) in self.found.objects.iter().zip(0..) {
@@ -344,6 +374,8 @@ impl ObjectBuilder<'_> {
         for site in &mut self.found.sites {
             site.object = site.object.and_then(|o| renumber(o.0)).map(ObjectIx);
         }
+        let kept: Vec<_> = self.static_ranges().collect();
+        self.found.ranges.extend(kept);
     }
 
     /// The fields of the variables that are left.

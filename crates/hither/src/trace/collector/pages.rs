@@ -77,7 +77,7 @@ impl PageNames {
 pub struct PageReader {
     /// What was read last, by block ordinal.
     seen: Vec<Option<Box<wire::PageCountBlock>>>,
-    /// Whether a block was read, also if it was cleared since.
+    /// Whether a block was read and is in use.
     known: Vec<bool>,
     /// The blocks of each thread slot.
     of_slot: Vec<Vec<u32>>,
@@ -132,14 +132,15 @@ impl PageReader {
         rows
     }
 
-    /// Clears the blocks of slots whose threads have ended and whose counts have been read: their next threads
-    /// count in them from zero.
-    pub fn clear_blocks_of(&mut self, segment: &Segment, slots: &[u32]) {
-        let of_slot = |&slot: &u32| self.of_slot.get(slot as usize);
-        for &number in slots.iter().filter_map(of_slot).flatten() {
-            segment.clear_block(number);
+    /// Forgets the blocks of a slot whose thread has ended and whose counts have been read, and returns them.
+    pub fn take_blocks_of(&mut self, slot: u32) -> Vec<u32> {
+        let blocks = self.of_slot.get_mut(slot as usize).map(std::mem::take);
+        let blocks = blocks.unwrap_or_default();
+        for &number in &blocks {
             self.seen[number as usize] = None;
+            self.known[number as usize] = false;
         }
+        blocks
     }
 
     /// Reads every block that changed. Rows are by [`page_thread_key`].

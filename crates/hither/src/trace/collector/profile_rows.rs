@@ -10,7 +10,7 @@ use super::regions::KnownRegion;
 use super::roles::roles;
 use super::sampling::{scaled, SamplingScale};
 use super::shared_lines::{LineKey, LineRow};
-use super::target_objects::{accesses_by_id, ObjectIds};
+use super::target_objects::accesses_by_id;
 use super::thread_rows::ThreadNumbers;
 use super::window_regions::{named_pages, ChunkAliasMap};
 use super::CollectedRun;
@@ -45,13 +45,15 @@ pub fn build_profile(
         .lines
         .rows(pages, &numbers, |key, n| scaled(n, scale.mean_factor(key)));
     let accesses = accesses_by_id(scale.object_counts());
+    let target = &mut engine.target_state;
+    target.objects.ids.read_new(&engine.segment);
     let input = ObjectInput {
         segment: &engine.segment,
-        ids: &ObjectIds::read(&engine.segment),
+        ids: &target.objects.ids,
         accesses: &accesses,
         lines: &lines,
-        regions: &mut engine.target_state.regions,
-        heap: &mut engine.target_state.heap,
+        regions: &mut target.regions,
+        heap: &mut target.heap,
         samples: &engine.samples,
         pages: &totals,
         threads: &numbers,

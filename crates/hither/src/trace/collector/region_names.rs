@@ -36,7 +36,10 @@ impl RegionMap {
         }?;
         let region = &self.all.get(found.region as usize)?.region;
         let elf = region.kind == RegionKind::Elf;
-        let offset = pc.wrapping_sub(region.address);
+        // Processes of one row have it at different addresses.
+        let pages = found.offset.wrapping_sub(found.start) << PAGE_BITS;
+        let in_page = region.address & ((1 << PAGE_BITS) - 1);
+        let offset = pc.wrapping_add(pages).wrapping_sub(in_page);
         elf.then(|| (found.region, region.file_offset.wrapping_add(offset)))
     }
 

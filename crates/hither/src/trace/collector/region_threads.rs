@@ -20,7 +20,7 @@ impl RegionMap {
         if free && known.anonymous {
             stack.kind = RegionKind::Stack;
             stack.thread = thread_ix(thread);
-        } else if stack.kind == RegionKind::Stack {
+        } else if stack.kind == RegionKind::Stack && stack.thread != thread_ix(thread) {
             known.used_again = true;
         }
     }

@@ -7,6 +7,7 @@ use super::ended_regions::{EndedRegions, MappingKind};
 use super::late_modules::LateModules;
 use super::memory_budget::{MemoryBudget, LATE_MODULE_BYTES, REGION_BYTES};
 use super::region_interval::RegionInterval;
+use super::region_origin::{LeftRegion, RegionOrigin};
 use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::wire;
 use std::collections::HashMap;
@@ -14,10 +15,10 @@ use std::collections::HashMap;
 pub const PAGE_BITS: u32 = 12;
 
 /// A region before it is known whether the profile needs it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct KnownRegion {
     pub region: Region,
-    /// Process slot.
+    /// Slot of the first process of its process' row.
     pub process: u32,
     /// Memory of its own, not pages of a file.
     pub anonymous: bool,
@@ -27,9 +28,15 @@ pub struct KnownRegion {
     pub used_again: bool,
     /// Pages of it that its process has mapped.
     pub mapped: u64,
+    pub origin: RegionOrigin,
 }
 
 impl KnownRegion {
+    /// Whether it is a mapping of nobody's file, for its process alone.
+    pub fn is_private_memory(&self) -> bool {
+        self.anonymous && self.region.kind == RegionKind::Mmap
+    }
+
     fn kind(&self) -> MappingKind {
         MappingKind {
             process: self.process,
@@ -43,13 +50,18 @@ impl KnownRegion {
 pub struct RegionMap {
     pub all: Vec<KnownRegion>,
     pub spaces: HashMap<u32, AddressSpaceHistory>,
-    /// Mappings so far of (process, thread, pages).
-    ordinals: HashMap<(u32, u32, u64), u32>,
+    /// By process: mappings so far of (thread, pages).
+    pub(super) ordinals: HashMap<u32, HashMap<(u32, u64), u32>>,
     shared: HashMap<(u64, u64), u32>,
-    brk: HashMap<u32, u32>,
+    pub(super) brk: HashMap<u32, u32>,
+    /// By row.
     others: HashMap<u32, u32>,
-    /// (process, parent's region) -> its own copy.
-    inherited: HashMap<(u32, u32), u32>,
+    /// Rows of the processes, where that is not their slot.
+    pub rows: HashMap<u32, u32>,
+    /// Regions of processes that have ended.
+    pub(super) left: HashMap<LeftRegion, Vec<u32>>,
+    /// (row, parent's region) -> its own copy.
+    pub(super) inherited: HashMap<(u32, u32), u32>,
     pub late_modules: LateModules,
     pub ended: EndedRegions,
     pub budget: MemoryBudget,
@@ -71,18 +83,23 @@ impl RegionMap {
         self.spaces.entry(process).or_default()
     }
 
-    fn add(&mut self, process: u32, anonymous: bool, region: Region) -> u32 {
+    pub(super) fn add(&mut self, process: u32, anonymous: bool, region: Region) -> u32 {
+        if let Some(left) = self.take_left_region(process, &region) {
+            return left;
+        }
+        let row = self.row_of(process);
         if region.kind != RegionKind::Other && self.budget.is_spent() {
             self.budget.refused += 1;
             return self.unknown_region(process);
         }
         self.budget.spend(REGION_BYTES + region.file.len() as u64);
         self.all.push(KnownRegion {
+            origin: RegionOrigin::of(&region),
             region: Region {
-                process: ProcessIx(process.saturating_sub(1)),
+                process: ProcessIx(row.saturating_sub(1)),
                 ..region
             },
-            process,
+            process: row,
             anonymous,
             has_blocks: false,
             used_again: false,
@@ -114,14 +131,15 @@ impl RegionMap {
 
     /// These intervals are there no more. A mapping that has gone as a whole can be used again.
     fn note_unmapped(&mut self, process: u32, pieces: &[RegionInterval]) {
+        let row = self.row_of(process);
         for piece in pieces {
             let Some(known) = self.all.get_mut(piece.region as usize) else {
                 continue;
             };
             let before = known.mapped;
             known.mapped = before.saturating_sub(piece.pages());
-            let gone = known.process == process && before > 0 && known.mapped == 0;
-            if gone && known.anonymous && known.region.kind == RegionKind::Mmap {
+            let gone = known.process == row && before > 0 && known.mapped == 0;
+            if gone && known.is_private_memory() {
                 self.ended.add(known.kind(), piece.region);
             }
         }
@@ -191,7 +209,7 @@ impl RegionMap {
             .unwrap_or(generation);
         let module = Region {
             kind: RegionKind::Elf,
-            process: ProcessIx(process.saturating_sub(1)),
+            process: ProcessIx(self.row_of(process).saturating_sub(1)),
             size: end.saturating_sub(start),
             file: file.to_owned(),
             file_offset: start.wrapping_sub(bias),
@@ -202,16 +220,18 @@ impl RegionMap {
         let first = replaced
             .iter()
             .find(|i| i.start == pages.0 && i.offset == 0);
+        let row = self.row_of(process);
         let region = match first.map(|i| &mut self.all[i.region as usize]) {
-            Some(known) if known.process == process && known.region.file == file => {
+            Some(known) if known.process == row && known.region.file == file => {
                 known.region = module;
                 first.map_or(0, |i| i.region)
             }
             _ => self.add(process, false, module),
         };
         for i in replaced.iter().filter(|i| i.region != region) {
-            self.late_modules.add(*i, region, i.start - pages.0);
-            self.budget.spend(LATE_MODULE_BYTES);
+            if self.late_modules.add(*i, region, i.start - pages.0) {
+                self.budget.spend(LATE_MODULE_BYTES);
+            }
         }
         self.map_interval(process, pages, region, born);
     }
@@ -265,13 +285,13 @@ impl RegionMap {
         path: &str,
     ) -> u32 {
         let process = u32::from(event.process);
-        let key = (process, thread, pages.1 - pages.0);
-        let count = self.ordinals.entry(key).or_insert(0);
+        let ordinals = self.ordinals.entry(process).or_default();
+        let count = ordinals.entry((thread, pages.1 - pages.0)).or_insert(0);
         let ordinal = *count;
         *count = count.saturating_add(1);
         let anonymous = path.is_empty();
         let kind = MappingKind {
-            process,
+            process: self.row_of(process),
             thread: thread_ix(thread),
             size: (pages.1 - pages.0) << PAGE_BITS,
         };
@@ -327,7 +347,8 @@ impl RegionMap {
     /// Where everything goes about which nothing is known: one region per process whose
     /// page numbers are those of the address space, cut off.
     pub(super) fn unknown_region(&mut self, process: u32) -> u32 {
-        if let Some(&known) = self.others.get(&process) {
+        let row = self.row_of(process);
+        if let Some(&known) = self.others.get(&row) {
             return known;
         }
         let kind = RegionKind::Other;
@@ -339,7 +360,7 @@ impl RegionMap {
                 ..Region::default()
             },
         );
-        self.others.insert(process, new);
+        self.others.insert(row, new);
         new
     }
 
@@ -434,27 +455,6 @@ impl RegionMap {
         }
     }
 
-    /// The region as `process` owns it: itself, or a copy when it was inherited.
-    fn own_copy(&mut self, process: u32, region: u32) -> u32 {
-        let Some(known) = self.all.get(region as usize) else {
-            return region;
-        };
-        if known.process == process || known.region.kind == RegionKind::Shared {
-            return region;
-        }
-        if let Some(&own) = self.inherited.get(&(process, region)) {
-            return own;
-        }
-        let copy = Region {
-            thread: None,
-            ..known.region.clone()
-        };
-        let anonymous = known.anonymous;
-        let own = self.add(process, anonymous, copy);
-        self.inherited.insert((process, region), own);
-        own
-    }
-
     pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {
         self.spaces.keys().copied()
     }
@@ -463,12 +463,6 @@ impl RegionMap {
     pub fn snapshot(&self, process: u32, gone: usize) -> Vec<RegionInterval> {
         let space = self.spaces.get(&process);
         space.map_or_else(Vec::new, |s| s.snapshot(gone))
-    }
-
-    /// The region as a process came to own it, if it did.
-    pub fn owned_by(&self, process: u32, region: u32) -> u32 {
-        let own = self.inherited.get(&(process, region));
-        own.copied().unwrap_or(region)
     }
 
     pub fn kind(&self, region: u32) -> Option<RegionKind> {

@@ -3,7 +3,8 @@
 //! Symbols are read only at the end, so lines of program files stay numbers until then;
 //! everything else is known when the sample is drained.
 use super::code_lines::CodePlace;
-use super::heap::HeapTracker;
+use super::events::TargetState;
+use super::object_rows::ObjectName;
 use super::regions::RegionMap;
 use super::small_blocks::SmallBlockPlaces;
 use hither_profile::{RegionKind, SourceSite};
@@ -48,13 +49,15 @@ impl SampleTally {
         segment: &Segment,
         thread: u32,
         process: u32,
-        (regions, heap): (&mut RegionMap, &HeapTracker),
+        target: &mut TargetState,
     ) {
         let overwritten = segment.drain_samples(thread, |sample| {
-            self.add(segment, process, &sample, regions);
-            let place = regions.locate(process, sample.address);
-            if let (id @ 1.., Some(place)) = (u32::from(sample.object), place) {
-                self.small_blocks.add((process, id), place, segment, heap);
+            let id = u32::from(sample.object);
+            let object = (id != 0).then(|| target.object_name((process, id), segment));
+            let place = target.regions.locate(process, sample.address);
+            self.add(segment, &sample, (object, place), &mut target.regions);
+            if let (Some(object), Some(place)) = (object, place) {
+                self.small_blocks.add(object, place, segment, target);
             }
         });
         self.overwritten = self.overwritten.saturating_add(overwritten);
@@ -63,8 +66,8 @@ impl SampleTally {
     fn add(
         &mut self,
         segment: &Segment,
-        process: u32,
         sample: &wire::EvictionSample,
+        (object, place): (Option<ObjectName>, Option<(u32, u64)>),
         regions: &mut RegionMap,
     ) {
         let weight = u64::from(sample.weight);
@@ -72,11 +75,10 @@ impl SampleTally {
             [0, 0] => [0, 0, weight],
             [reads, writes] => [reads * weight, writes * weight, 0],
         };
-        let place = regions.locate(process, sample.address);
-        let target = match (u32::from(sample.object), place) {
-            (0, None) => SampleTarget::Unknown,
-            (0, Some((region, _))) => SampleTarget::Region(region),
-            (id, Some((region, offset)))
+        let target = match (object, place) {
+            (None, None) => SampleTarget::Unknown,
+            (None, Some((region, _))) => SampleTarget::Region(region),
+            (Some((process, id)), Some((region, offset)))
                 if regions.all[region as usize].region.kind == RegionKind::Elf =>
             {
                 SampleTarget::Variable {
@@ -86,7 +88,7 @@ impl SampleTally {
                     line: offset / LINE_BYTES,
                 }
             }
-            (id, _) => SampleTarget::Object(process, id),
+            (Some((process, id)), _) => SampleTarget::Object(process, id),
         };
         let code = self.code(segment, sample.site, regions);
         let kept = add_if_room(&mut self.lines, (target, code), counts);

@@ -5,6 +5,8 @@
 //! initialisation or a last sum does not hide that a thread otherwise keeps to its own.
 use super::address_space::PageName;
 use super::deadline::Deadline;
+use super::events::TargetState;
+use super::object_rows::ObjectName;
 use super::pages::PageReader;
 use super::regions::PAGE_BITS;
 use super::thread_rows::ThreadNumbers;
@@ -147,12 +149,11 @@ impl LineRows {
     /// The objects, of which these are (object, region, offset, length), with bytes touched.
     pub fn touched_objects(
         &self,
-        ranges: &[(u32, u32, u64, u64)],
+        ranges: impl Iterator<Item = (u32, u32, u64, u64)>,
         deadline: &Deadline,
     ) -> HashSet<u32> {
-        let touched =
-            |r: &&(u32, u32, u64, u64)| !deadline.passed() && self.overlaps(r.1, r.2, r.3);
-        ranges.iter().filter(touched).map(|r| r.0).collect()
+        let touched = |r: &(u32, u32, u64, u64)| !deadline.passed() && self.overlaps(r.1, r.2, r.3);
+        ranges.filter(touched).map(|r| r.0).collect()
     }
 
     fn overlaps(&self, region: u32, offset: u64, length: u64) -> bool {
@@ -199,18 +200,24 @@ impl SharedLines {
     }
 
     /// Takes what the thread in a slot saw since the last call.
-    pub fn drain(&mut self, segment: &Segment, slot: u32, thread: u32, process: u32) {
+    pub fn drain(
+        &mut self,
+        segment: &Segment,
+        (slot, thread): (u32, u32),
+        process: u32,
+        target: &mut TargetState,
+    ) {
         segment.drain_line_observations(slot, |seen| {
             self.add(segment, thread, &seen);
-            self.add_object(process, &seen);
+            self.add_object(&seen, |id| target.object_name((process, id), segment));
         });
     }
 
-    fn add_object(&mut self, process: u32, seen: &wire::LineObservation) {
+    fn add_object(&mut self, seen: &wire::LineObservation, name: impl FnOnce(u32) -> ObjectName) {
         let known = matches!(seen.kind, wire::OBSERVED_LOW | wire::OBSERVED_UPPER) && seen.n != 0;
         if known && self.objects.len() < MAX_USES {
             let granule = u32::from(seen.at) >> GRANULE_LOG2;
-            self.objects.insert((seen.page, granule), (process, seen.n));
+            self.objects.insert((seen.page, granule), name(seen.n));
         }
     }
 

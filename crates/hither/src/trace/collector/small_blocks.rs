@@ -4,7 +4,8 @@
 //! an allocation site one place on each page is kept: enough to tell who touches its pages, and who
 //! touched them first.
 use super::address_space::PageName;
-use super::heap::HeapTracker;
+use super::events::TargetState;
+use super::object_rows::ObjectName;
 use super::regions::PAGE_BITS;
 use hither_sys::{wire, Segment};
 use std::collections::hash_map::{Entry, HashMap};
@@ -25,19 +26,22 @@ impl SmallBlockPlaces {
     /// A sample lies in this object, at an offset of a region.
     pub fn add(
         &mut self,
-        (process, id): (u32, u32),
+        (process, id): ObjectName,
         (region, offset): (u32, u64),
         segment: &Segment,
-        heap: &HeapTracker,
+        target: &mut TargetState,
     ) {
         let Ok(page) = u32::try_from(offset >> PAGE_BITS) else {
             return;
         };
         let is_full = self.places.len() >= MAX_PLACES;
         if let Entry::Vacant(place) = self.places.entry((process, id, (region, page))) {
-            let is_small = || {
-                segment.target_object(id).kind == wire::OBJECT_SITE
-                    && !heap.reports_blocks(process, id)
+            let mut is_small = || {
+                let record = target.objects.record((process, id), segment);
+                record.is_some_and(|record| {
+                    segment.target_object(record).kind == wire::OBJECT_SITE
+                        && !target.heap.reports_blocks(process, record)
+                })
             };
             if !is_full && is_small() {
                 place.insert((offset % (1 << PAGE_BITS)) as u16);

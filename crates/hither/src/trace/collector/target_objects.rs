@@ -18,39 +18,65 @@ pub fn accesses_by_id(counts: BTreeMap<(u32, u32, u32), wire::ObjectCount>) -> A
     sums
 }
 
+/// Records that are reserved and not written yet: those of threads that are about to, or never will.
+const MOST_PENDING: usize = 4096;
+
 /// Process and id -> record of the segment.
 #[derive(Default)]
 pub struct ObjectIds {
-    records: HashMap<(u32, u32), u32>,
-    /// Of forked processes: the parent, and below which id its objects are meant.
-    parents: HashMap<u32, (u32, u32)>,
+    records: HashMap<u32, HashMap<u32, u32>>,
+    /// Records that were looked at.
+    seen: u32,
+    /// Those of them that were not written yet.
+    pending: Vec<u32>,
 }
 
 impl ObjectIds {
-    pub fn read(segment: &Segment) -> ObjectIds {
-        let mut ids = ObjectIds::default();
-        for record in segment.written_objects() {
+    /// Takes over what was entered since the last call.
+    pub fn read_new(&mut self, segment: &Segment) {
+        let next = segment.next_object();
+        let new = segment.written_objects(self.seen.max(1)..next);
+        let mut new: Vec<u32> = self.pending.drain(..).chain(new).collect();
+        new.retain(|&record| {
             let object = segment.target_object(record);
             if object.kind != 0 {
-                ids.records.insert((object.process, object.id), record);
+                let of_process = self.records.entry(object.process).or_default();
+                of_process.insert(object.id, record);
             }
-        }
-        for slot in 1..segment.next_process() {
-            let process = segment.process(slot);
-            // A parent is older, so following parents comes to an end.
-            if process.parent < slot {
-                let inherited = process.inherited_objects;
-                ids.parents.insert(slot, (process.parent, inherited));
-            }
-        }
-        ids
+            object.kind == 0
+        });
+        let old = new.len().saturating_sub(MOST_PENDING);
+        self.pending = new.split_off(old);
+        self.seen = next;
     }
 
-    pub fn record(&self, process: u32, id: u32) -> Option<u32> {
-        let mut owner = process;
-        while let Some(&(parent, _)) = self.parents.get(&owner).filter(|p| id < p.1) {
-            owner = parent;
+    /// The record of an object as a process knows it, which may be its parent's.
+    pub fn record(&self, segment: &Segment, process: u32, id: u32) -> Option<u32> {
+        let owner = owner_of(segment, process, id);
+        self.records.get(&owner)?.get(&id).copied()
+    }
+
+    /// Ids and records of what a process entered itself.
+    pub fn of_process(&self, process: u32) -> Vec<(u32, u32)> {
+        let own = self.records.get(&process).into_iter().flatten();
+        own.map(|(&id, &record)| (id, record)).collect()
+    }
+
+    /// Returns the record of what is forgotten.
+    pub fn forget(&mut self, process: u32, id: u32) -> Option<u32> {
+        self.records.get_mut(&process)?.remove(&id)
+    }
+}
+
+/// The process among it and those that it was forked from in which an id was given out.
+fn owner_of(segment: &Segment, process: u32, id: u32) -> u32 {
+    let mut owner = process;
+    loop {
+        let record = segment.process(owner);
+        // A parent is older, so following parents comes to an end.
+        if id >= record.inherited_objects || record.parent >= owner {
+            return owner;
         }
-        self.records.get(&(owner, id)).copied()
+        owner = record.parent;
     }
 }

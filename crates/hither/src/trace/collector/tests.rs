@@ -6,6 +6,7 @@ mod forged;
 mod lines;
 mod names;
 mod page_reuse;
+mod processes;
 mod sampling;
 mod scribble;
 mod slots;
@@ -222,6 +223,27 @@ fn a_forked_child_gets_its_own_regions() {
 
 /// Two variables, the bytes between them, blocks of a site, a stack: each has what the tracer
 /// counted for it, whatever else is on its pages.
+/// Small blocks are not reported one by one: their samples tell on which pages they lie.
+#[test]
+fn small_blocks_lie_on_the_pages_of_their_samples() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.module(1, 0x400000, 0x40_9000, "/bin/app");
+    f.thread(1, 1, 0);
+    f.map(1, 1, 0x7f00_0000_0000, MIB);
+    f.small_blocks(1, 7, 0x7f00_0000_5040, 0x401234);
+    f.page(64, 0x7f00_0000_5000, 1, 1);
+    f.count(1, 1, 64, 20, 0);
+    f.object_count(1, 7, [20, 0]);
+    f.site(1, 0x401010);
+    f.sample(1, (0x7f00_0000_5040, 7), 1, 20, 1);
+    f.engine.end_slice();
+    let p = f.finish(&mut Names);
+    let buffer = p.objects.iter().position(|o| o.name == "buffer").unwrap();
+    let ranges = p.object_ranges.iter().filter(|r| r.object.at() == buffer);
+    assert_eq!(ranges.map(|r| r.offset).collect::<Vec<_>>(), [0x5040]);
+}
+
 #[test]
 fn structures_have_their_own_counts() {
     let mut f = Fake::new(|_| {});

@@ -1,8 +1,10 @@
 //! The rows that threads have in the profile. A slot of the segment has one thread after another, and
-//! a row is of one thread, or past [`OWN_ROWS`] of several that followed one another at the same work.
+//! a row is of one thread, or past [`OWN_ROWS`] of several that followed one another at the same work. Those of a
+//! process that goes on in the row of another (process_rows.rs) go on in the rows of its threads.
 //!
 //! A row is known by its key: the first thread of a slot has the slot's number, those that come later
 //! numbers from [`wire::MAX_THREADS`] on.
+use super::process_rows::{self, ProcessRows};
 use hither_profile::ThreadIx;
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
@@ -58,6 +60,8 @@ pub struct ThreadRows {
     families: HashMap<Family, Vec<u32>>,
     /// By process slot.
     pub executables: HashMap<u32, String>,
+    /// Rows of the processes.
+    pub processes: ProcessRows,
 }
 
 impl ThreadRows {
@@ -95,11 +99,17 @@ impl ThreadRows {
             thread.created_at,
             thread.start_routine,
         );
-        let key = self.row_for(segment, &family, thread.serial, first.then_some(slot));
+        self.processes.enter_unknown(thread.process);
+        let process = self.processes.row_of(thread.process);
+        let key = (process != thread.process)
+            .then(|| self.left_row(process, &family))
+            .flatten();
+        let own = first.then_some(slot);
+        let key = key.unwrap_or_else(|| self.row_for(segment, &family, thread.serial, own));
         let row = &mut self.rows[key as usize];
         if row.threads == 0 {
             row.serial = thread.serial;
-            row.process = thread.process;
+            row.process = process;
             row.creator = thread.creator;
             row.created_at = thread.created_at;
             row.start_routine = thread.start_routine;
@@ -118,6 +128,15 @@ impl ThreadRows {
         key
     }
 
+    /// The key of a row that a thread of an earlier process had, in whose row the process goes on.
+    fn left_row(&self, process: u32, family: &Family) -> Option<u32> {
+        let is_left = |key: &&u32| {
+            let row = &self.rows[**key as usize];
+            row.process == process && row.slot.is_none()
+        };
+        self.families.get(family)?.iter().find(is_left).copied()
+    }
+
     /// The key of a new row, or of one whose last thread is gone.
     fn row_for(
         &mut self,
@@ -126,7 +145,15 @@ impl ThreadRows {
         serial: u32,
         own: Option<u32>,
     ) -> u32 {
-        if self.count >= OWN_ROWS {
+        let (_, creator, created_at, start_routine) = *family;
+        // Children of vfork, each of which executes a command, belong to processes.
+        let is_child = creator != 0 && created_at == 0 && start_routine == 0;
+        let own_rows = if is_child {
+            process_rows::OWN_ROWS
+        } else {
+            OWN_ROWS
+        };
+        if self.count >= own_rows {
             let rows = &self.rows;
             let same = self.families.get(family).map_or(&[][..], Vec::as_slice);
             let gone = |key: &&u32| is_gone(segment, &rows[**key as usize], serial);
@@ -236,7 +263,8 @@ impl ThreadNumbers {
             .filter(|(key, row)| row.threads > 0 || *key < segment.next_thread())
             .map(|(key, _)| key)
             .collect();
-        let again = keys.last().is_some_and(|&key| key >= wire::MAX_THREADS);
+        let again =
+            keys.last().is_some_and(|&key| key >= wire::MAX_THREADS) || rows.processes.are_shared();
         if again {
             keys.retain(|&key| rows.rows[key as usize].threads > 0);
             keys.sort_by_key(|&key| rows.rows[key as usize].serial);

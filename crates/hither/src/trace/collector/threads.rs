@@ -1,4 +1,5 @@
 //! Threads and processes by their slots, and ends that no event reported.
+use super::deadline::Deadline;
 use super::events::TargetState;
 use hither_sys::{wire, Segment};
 use nix::errno::Errno;
@@ -38,8 +39,8 @@ impl ThreadTracker {
         &mut self,
         segment: &Segment,
         target: &mut TargetState,
-        epoch: u32,
-        now: u64,
+        deadline: &Deadline,
+        (epoch, now): (u32, u64),
     ) -> [u64; wire::SYNCS] {
         let mut passed = [0u64; wire::SYNCS];
         let known = self.seen.len().max(1) as u32;
@@ -55,6 +56,10 @@ impl ThreadTracker {
             }
             let thread = segment.thread(slot);
             if !self.seen[slot as usize].started {
+                // It was reported before its first thread could be seen.
+                if !target.threads.processes.is_known(thread.process) {
+                    target.drain(segment, deadline);
+                }
                 self.start_thread(segment, target, slot, &thread, epoch);
             }
             let end = self.end_of(segment, target, &thread, now);
@@ -119,6 +124,12 @@ impl ThreadTracker {
     /// Slots whose threads have ended since the last call.
     pub fn take_ended(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.ended)
+    }
+
+    /// Whether a process has a thread in some slot.
+    pub fn has_threads(&self, process: u32) -> bool {
+        let mut seen = self.seen.iter();
+        seen.any(|thread| thread.started && thread.process == process)
     }
 
     /// The slot is free: another thread may come.

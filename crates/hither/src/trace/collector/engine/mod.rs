@@ -252,7 +252,8 @@ impl CollectorEngine {
         self.drain_samples();
         if self.schedule.begins_stage(self.current) {
             self.read_pages(closing.saturating_sub(1));
-            self.stages.push(self.counted_until(self.current));
+            let counted = self.counted_until(self.current);
+            self.stages.push(counted);
         } else {
             self.page_pass(closing);
         }
@@ -262,7 +263,7 @@ impl CollectorEngine {
     }
 
     /// Everything counted before a slice.
-    fn counted_until(&self, first: u32) -> StageStart {
+    fn counted_until(&mut self, first: u32) -> StageStart {
         StageStart {
             first,
             executed: self.target_state.threads.executed(&self.segment),
@@ -320,7 +321,9 @@ impl CollectorEngine {
             self.threads.find_dead_processes(&self.segment, now);
         }
         let (epoch, target) = (self.epoch(), &mut self.target_state);
-        let passed = self.threads.scan(&self.segment, target, epoch, now);
+        let passed = self
+            .threads
+            .scan(&self.segment, target, &self.deadline, (epoch, now));
         for (sum, n) in self.sync.iter_mut().zip(passed) {
             *sum = sum.saturating_add(n);
         }
@@ -384,11 +387,11 @@ impl CollectorEngine {
 
     pub(super) fn drain_samples(&mut self) {
         for (slot, process) in self.threads.running() {
-            let state = &mut self.target_state;
-            let memory = (&mut state.regions, &state.heap);
-            self.samples.drain(&self.segment, slot, process, memory);
-            let key = self.target_state.threads.key(&self.segment, slot);
-            self.lines.drain(&self.segment, slot, key, process);
+            let target = &mut self.target_state;
+            self.samples.drain(&self.segment, slot, process, target);
+            let key = target.threads.key(&self.segment, slot);
+            self.lines
+                .drain(&self.segment, (slot, key), process, target);
         }
     }
 

@@ -163,18 +163,17 @@ impl CollectorEngine {
     fn free_slots(&mut self, slots: &[u32], slice: u32) {
         for &slot in slots {
             let process = self.threads.seen[slot as usize].process;
-            let key = self.target_state.threads.key(&self.segment, slot);
-            let state = &mut self.target_state;
-            let memory = (&mut state.regions, &state.heap);
-            self.samples.drain(&self.segment, slot, process, memory);
-            self.lines.drain(&self.segment, slot, key, process);
+            let target = &mut self.target_state;
+            let key = target.threads.key(&self.segment, slot);
+            self.samples.drain(&self.segment, slot, process, target);
+            self.lines
+                .drain(&self.segment, (slot, key), process, target);
         }
         self.read_pages(slice);
         let rows = self
             .page_reader
             .read_blocks_of(&self.segment, &mut self.target_state, slots);
         self.add_page_rows(slice, rows);
-        self.page_reader.clear_blocks_of(&self.segment, slots);
         let threads = &self.target_state.threads;
         self.comm_reader
             .settle(&self.segment, slots, |slot| threads.known_key(slot));
@@ -183,14 +182,31 @@ impl CollectorEngine {
         let cleared: Vec<u32> = cleared.flatten().copied().collect();
         self.comm_reader.forget_rows(&cleared);
         self.leave_slots(slots);
+        let seen = |&slot: &u32| self.threads.seen[slot as usize].process;
+        let processes: BTreeSet<u32> = slots.iter().map(seen).collect();
         for &slot in slots {
             self.threads.forget(slot);
             self.timer.forget(slot);
             self.marked.remove(&slot);
-            self.segment.free_thread(slot);
+            let blocks = self.page_reader.take_blocks_of(slot);
+            self.segment.free_thread(slot, &blocks);
         }
         let is_free = |slot: u32| slots.binary_search(&slot).is_ok();
         self.retirement.ended.retain(|ended| !is_free(ended.slot));
+        let left = processes.into_iter().filter(|&p| self.is_left(p));
+        let left: BTreeSet<u32> = left.collect();
+        for &process in &left {
+            self.target_state.leave_process(process, &self.segment);
+        }
+        self.segment.end_pages_of(&left);
+    }
+
+    /// Whether a process has ended and all that its threads did has been read.
+    fn is_left(&self, process: u32) -> bool {
+        let state = self.segment.process(process).state;
+        let over = [wire::PROCESS_EXITED, wire::PROCESS_EXECED].contains(&state)
+            || self.threads.process_died_at(process).is_some();
+        over && !self.threads.has_threads(process)
     }
 
     /// Takes over what is known of the threads in slots.
@@ -201,8 +217,9 @@ impl CollectorEngine {
             }
             let key = self.target_state.threads.key(&self.segment, slot);
             let process = self.segment.thread(slot).process;
-            let objects = &mut self.ended_objects;
+            let (objects, target) = (&mut self.ended_objects, &mut self.target_state);
             self.segment.for_each_object_count(slot, |id, count| {
+                let (process, id) = target.object_name((process, id), &self.segment);
                 add_count(objects, (key, process, id), count);
             });
             let seen = self.threads.seen.get(slot as usize);
@@ -212,7 +229,7 @@ impl CollectorEngine {
     }
 
     /// The accesses of threads to the structures that the tracer tells apart.
-    pub fn object_counts(&self) -> ObjectCounts {
+    pub fn object_counts(&mut self) -> ObjectCounts {
         let mut counts = self.ended_objects.clone();
         for slot in 1..self.segment.next_thread() {
             let key = self.target_state.threads.known_key(slot);
@@ -220,7 +237,9 @@ impl CollectorEngine {
                 continue;
             }
             let process = self.segment.thread(slot).process;
+            let target = &mut self.target_state;
             self.segment.for_each_object_count(slot, |id, count| {
+                let (process, id) = target.object_name((process, id), &self.segment);
                 add_count(&mut counts, (key, process, id), count);
             });
         }
@@ -245,7 +264,9 @@ impl CollectorEngine {
             for_each_unflushed(&self.segment, &thread, &self.deadline, |left| {
                 let counts = [left.reads, left.writes, 0];
                 if let Some((id, count)) = left.object_count() {
-                    add_count(&mut self.ended_objects, (key, thread.process, id), count);
+                    let named = (thread.process, id);
+                    let (process, id) = self.target_state.object_name(named, &self.segment);
+                    add_count(&mut self.ended_objects, (key, process, id), count);
                 }
                 self.page_reader
                     .add_unflushed(&self.segment, left.page, key, counts, &mut rows);

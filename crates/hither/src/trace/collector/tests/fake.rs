@@ -90,7 +90,17 @@ impl Fake {
         self.put32(at, wire::READY);
     }
 
+    /// A process, forked from its parent if it has one.
     pub fn process(&mut self, slot: u16, parent: u16) {
+        self.process_image(slot, parent, parent > 0);
+    }
+
+    /// A command that a child of another process executes.
+    pub fn execute(&mut self, slot: u16, parent: u16) {
+        self.process_image(slot, parent, false);
+    }
+
+    fn process_image(&mut self, slot: u16, parent: u16, forked: bool) {
         let at = self.engine.segment.layout().processes + u64::from(slot) * 64;
         self.put32(
             at + offset_of!(SegmentProcess, parent) as u64,
@@ -106,7 +116,7 @@ impl Fake {
         let a = [
             1,
             parent.into(),
-            u64::from(parent > 0),
+            forked.into(),
             0x7fff_0000_0000,
             8 * MIB,
             0,
@@ -144,6 +154,11 @@ impl Fake {
         self.put32(at + 4, process);
         self.put32(at + 8, creator);
         self.put32(at + offset_of!(SegmentThread, serial) as u64, slot);
+        let routine = if creator > 0 { 0x40_1000 } else { 0 };
+        self.put64(
+            at + offset_of!(SegmentThread, start_routine) as u64,
+            routine,
+        );
         self.put64(
             at + offset_of!(SegmentThread, start_ns) as u64,
             monotonic_ns(),
@@ -164,6 +179,12 @@ impl Fake {
         let free = offset_of!(SegmentHeader, given_back) as u64 + u64::from(slot / 64) * 8;
         self.engine.segment.clear_bits(free, 1 << (slot % 64));
         self.put32(at, wire::THREAD_LIVE);
+    }
+
+    /// The thread runs no routine of its own, as a child of vfork.
+    pub fn without_routine(&mut self, slot: u32) {
+        let field = offset_of!(SegmentThread, start_routine) as u64;
+        self.put64(self.thread_at(slot) + field, 0);
     }
 
     /// The thread has come as the so manyth of the run, and is in the slice that runs.
@@ -232,14 +253,13 @@ impl Fake {
     }
 
     pub fn module(&mut self, process: u16, start: u64, end: u64, path: &str) {
-        self.event(
-            wire::EV_MODULE,
-            process,
-            0,
-            0,
-            [start, end, 1, 2, 0, 0],
-            path,
-        );
+        self.moved_module(process, (start, end), 0, path);
+    }
+
+    /// A module that lies so many bytes above the addresses in its file.
+    pub fn moved_module(&mut self, process: u16, (start, end): (u64, u64), by: u64, path: &str) {
+        let a = [start, end, 1, 2, by, 0];
+        self.event(wire::EV_MODULE, process, 0, 0, a, path);
     }
 
     /// An object of the object map, whose id is its record's number.
@@ -293,6 +313,15 @@ impl Fake {
         self.put32(at + offset_of!(wire::TargetObject, thread) as u64, 1);
         let a = [address, MIB, record.into(), 0, 0, 0];
         self.event(wire::EV_ALLOC, process, 1, 0, a, "");
+    }
+
+    /// An allocation site of process 1 with small blocks, which are not reported, under an id of its own.
+    pub fn small_blocks(&mut self, record: u32, id: u32, address: u64, caller: u64) {
+        self.object(record, wire::OBJECT_SITE, 1, 0, 0);
+        self.event(wire::EV_BLOCKS, 1, 1, 0, [address, 0, 0, 0, 0, 0], "");
+        let at = self.object_at(record);
+        self.put32(at + offset_of!(wire::TargetObject, id) as u64, id);
+        self.put64(at + offset_of!(wire::TargetObject, frames) as u64, caller);
     }
 
     /// Sets what a thread did to an object.

@@ -116,6 +116,31 @@ fn what_a_process_left_unflushed_is_counted_when_its_slots_are_freed() {
     assert_eq!(events(&p, 0, THREADS), 30);
 }
 
+/// Each executes a command: they are as many as processes.
+#[test]
+fn children_of_vfork_share_rows_as_processes_do() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.map(1, 1, BASE, MIB);
+    f.thread(1, 1, 0);
+    f.with_serial(1, 1);
+    f.page(64, BASE, 1, 1);
+    for batch in 0..3 {
+        for slot in 2..=THREADS {
+            f.thread(slot, 1, 1);
+            f.without_routine(slot);
+            f.with_serial(slot, batch * THREADS + slot);
+            f.count(slot, slot, 64, 1, 0);
+            f.end_thread(slot);
+        }
+        pass_slices(&mut f, &[1]);
+    }
+    let p = f.finish(&mut NoNames);
+    assert_eq!(p.threads.len() as u32, THREADS);
+    let reads = p.threads.iter().map(|t| t.reads).sum::<u64>();
+    assert_eq!(reads, u64::from(3 * (THREADS - 1)));
+}
+
 /// Past some thousands, threads of the same family share rows; nothing is lost.
 #[test]
 fn rows_are_shared_past_the_limit() {
