@@ -19,9 +19,6 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Range;
 
-/// Where no role has had more threads than this, threads are seen one by one. Ours.
-const MOST_GENERATIONS: usize = 4;
-
 /// Events of pairs of roles.
 type RolePairs = Vec<(u32, u32, u64)>;
 
@@ -60,16 +57,15 @@ impl<F: Eq + Hash> RoleFinder<F> {
 }
 
 impl Profile {
-    /// The profile with a row for each role in place of its threads, in all tables, if a role has
-    /// had more than four threads; else as it is. [`Profile::roles`] says which row is a thread's.
+    /// The profile with a row for each role in place of its threads, in all tables; as it is where no
+    /// thread follows another. [`Profile::roles`] says which row is a thread's.
     /// Amount and heterogeneity of slices are recomputed for the roles that have a thread in them.
     #[must_use]
     pub fn by_roles(mut self) -> Profile {
-        let (roles, largest) = number_roles(&self.threads);
-        if largest <= MOST_GENERATIONS {
+        let (roles, count) = number_roles(&self.threads);
+        if count == self.threads.len() {
             return self;
         }
-        let count = roles.iter().max().map_or(0, |r| r.at() + 1);
         let before = self.events_of_bins();
         let alive = roles_alive(&self.slices, &self.threads, &roles, count);
         self.comm = pairs_of_roles(&self.comm, &roles, |a, b| {
@@ -244,20 +240,16 @@ fn merge_rows<T, K: Ord>(rows: &mut Vec<T>, key: impl Fn(&T) -> K, add: impl Fn(
     });
 }
 
-/// The row of each thread's role, in order of appearance, and the most threads of one.
+/// The row of each thread's role, in order of appearance, and how many rows there are.
 fn number_roles(threads: &[Thread]) -> (Vec<ThreadIx>, usize) {
     let mut roles: Vec<ThreadIx> = Vec::with_capacity(threads.len());
-    let mut sizes: Vec<usize> = Vec::new();
+    let mut count = 0;
     for thread in threads {
         let first = thread.role.and_then(|role| roles.get(role.at()).copied());
-        let role = first.unwrap_or(ThreadIx(sizes.len() as u32));
-        roles.push(role);
-        match sizes.get_mut(role.at()) {
-            Some(size) => *size += 1,
-            None => sizes.push(1),
-        }
+        roles.push(first.unwrap_or(ThreadIx(count)));
+        count += u32::from(first.is_none());
     }
-    (roles, sizes.into_iter().max().unwrap_or(0))
+    (roles, count as usize)
 }
 
 /// By slice: the roles that have a thread in it.
