@@ -3,7 +3,7 @@
 use super::data::PlaceablePages;
 use super::{CommGraph, PuDistances, ThreadProblem};
 use crate::topology::{TopologyLevel, TopologyTree};
-use hither_profile::NodeIx;
+use hither_profile::{NodeIx, ThreadIx};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -76,28 +76,35 @@ pub struct PlacementExplanation {
     pub pages: usize,
 }
 
-/// Compares two placements of the same run.
+/// Compares two placements of the same run. `placed`: the threads that are placed; the others are left to
+/// the system, so that where they count as being says nothing of what moves.
 #[must_use]
-pub fn explain_placement(before: Option<&PlacedRun>, after: &PlacedRun) -> PlacementExplanation {
+pub fn explain_placement(
+    before: Option<&PlacedRun>,
+    after: &PlacedRun,
+    placed: &[ThreadIx],
+) -> PlacementExplanation {
     let differing = |old: &[u32], new: &[u32]| {
         let same = old.iter().zip(new).filter(|(a, b)| a == b).count();
         new.len() - same
     };
+    let units =
+        |run: &PlacedRun| -> Vec<u32> { placed.iter().map(|t| run.threads[t.at()]).collect() };
     let nodes = |placed: &PlacedRun| -> Vec<u32> {
         placed
             .pages
             .map_or_else(Vec::new, |(_, nodes)| nodes.iter().map(|n| n.0).collect())
     };
     let (old_threads, old_pages) = match before {
-        Some(before) => (before.threads, nodes(before)),
-        None => (&[][..], Vec::new()),
+        Some(before) => (units(before), nodes(before)),
+        None => (Vec::new(), Vec::new()),
     };
     let new_pages = nodes(after);
     PlacementExplanation {
         before: before.map(placement_quality),
         after: placement_quality(after),
-        threads_moved: differing(old_threads, after.threads),
-        threads: after.threads.len(),
+        threads_moved: differing(&old_threads, &units(after)),
+        threads: placed.len(),
         pages_moved: differing(&old_pages, &new_pages),
         pages: new_pages.len(),
     }

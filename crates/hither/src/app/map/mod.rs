@@ -150,6 +150,7 @@ fn solve(
         explain_placement(
             Some(&before),
             &arrangement(&stages[at].threads, |p| &p.after),
+            &input.placed,
         )
     };
     let all: Vec<PlacementExplanation> = (0..stages.len()).map(state).collect();

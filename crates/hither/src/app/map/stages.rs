@@ -47,7 +47,7 @@ impl StagedRun<'_> {
             was.pages = Some((pages, unplaced.as_slice()));
             is.pages = Some((pages, after.as_slice()));
         }
-        let all = explain_placement(Some(&was), &is);
+        let all = explain_placement(Some(&was), &is, &self.input.placed);
         PlacementExplanation {
             before: all.before,
             after: all.after,

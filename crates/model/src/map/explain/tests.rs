@@ -105,14 +105,25 @@ fn moves_are_what_differs() {
     let after_nodes = [NodeIx(0), NodeIx(1)];
     let before = x.placed(&THREADS, &NODES);
     let after = x.placed(&[0, 1, 2, 3], &after_nodes);
-    let got = explain_placement(Some(&before), &after);
+    let all = [0, 1, 2, 3].map(ThreadIx);
+    let got = explain_placement(Some(&before), &after, &all);
     assert_eq!((got.threads_moved, got.threads), (1, 4));
     assert_eq!((got.pages_moved, got.pages), (1, 2));
     assert_eq!(got.before, Some(placement_quality(&before)));
-    let unknown = explain_placement(None, &after);
+    let unknown = explain_placement(None, &after, &all);
     assert_eq!((unknown.threads_moved, unknown.pages_moved), (4, 2));
-    let same = explain_placement(Some(&after), &after);
+    let same = explain_placement(Some(&after), &after, &all);
     assert_eq!((same.threads_moved, same.pages_moved), (0, 0));
+}
+
+/// Thread 3, which is on another unit, is left to the system.
+#[test]
+fn threads_that_are_not_placed_do_not_move() {
+    let x = example();
+    let before = x.placed(&THREADS, &NODES);
+    let after = x.placed(&[0, 1, 3, 5], &NODES);
+    let got = explain_placement(Some(&before), &after, &[0, 1, 2].map(ThreadIx));
+    assert_eq!((got.threads_moved, got.threads), (1, 3));
 }
 
 #[test]
@@ -124,7 +135,7 @@ fn nothing_to_explain_is_no_division_by_zero() {
         pages: None,
         ..x.placed(&THREADS, &NODES)
     };
-    let got = explain_placement(None, &placed);
+    let got = explain_placement(None, &placed, &[ThreadIx(0)]);
     assert_eq!(
         (got.after.objective, got.after.remote, got.pages),
         (0, None, 0)
