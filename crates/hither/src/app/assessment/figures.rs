@@ -208,17 +208,6 @@ pub fn unseen(profile: &Profile, report: &MetricsReport) -> Vec<page::UnseenData
             "Pages used only between the traced slices are missing.",
         );
     }
-    let cost = &profile.meta.cost;
-    if cost.lost_events > 0 || cost.lost_samples > 0 {
-        add(
-            format!(
-                "{} and {} were dropped, since they came faster than they could be kept.",
-                plural(cost.lost_events, "event", "events"),
-                plural(cost.lost_samples, "sample", "samples")
-            ),
-            "Regions, threads or structures may be missing or misnamed.",
-        );
-    }
     if let Some(share) = anonymous(profile) {
         add(
             format!("{:.1} % of the accesses go to memory of no known structure, or to a heap block without a source line.", share * 100.0),
