@@ -23,6 +23,8 @@ const MOSTLY_READ: f64 = 0.1;
 const MOST_FINDINGS: usize = 8;
 /// Source lines named with a finding.
 const LINES: usize = 3;
+/// Lines that touch a structure less than a tenth as often as the code that does most are not named. Ours.
+const LEAST_OF_HOTTEST: u64 = 10;
 /// Characters of a name in a sentence.
 const LONGEST: usize = 60;
 
@@ -226,14 +228,19 @@ pub fn structure_finding(
     }
 }
 
-/// The source lines that touch a structure most.
+/// The source lines that touch a structure most, where code without lines does not touch it much more:
+/// what little a copy in libc makes of it says nothing of the library that computes on it.
 pub fn hottest_lines(case: &FindingContext, object: ObjectIx) -> Vec<FindingLine> {
     let sites = case.profile.sites.iter();
     let mut sites: Vec<_> = sites.filter(|s| s.object == Some(object)).collect();
     let accesses = |s: &SourceSite| s.reads.saturating_add(s.writes);
     let all: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
     sites.sort_by_key(|s| (std::cmp::Reverse(accesses(s)), &s.file, s.line));
-    let sites = sites.into_iter().filter(|s| s.line > 0).take(LINES);
+    let least = sites.first().map_or(0, |s| accesses(s) / LEAST_OF_HOTTEST);
+    let sites = sites
+        .into_iter()
+        .filter(|s| s.line > 0 && accesses(s) >= least);
+    let sites = sites.take(LINES);
     let lines = sites.map(|s| FindingLine {
         file: s.file.clone(),
         line: s.line,

@@ -460,3 +460,22 @@ fn code_to_copy_is_in_the_words_of_the_program() {
         "{line}"
     );
 }
+
+/// Most of what uses the grid has no line, a library without debug information: a copy in libc, which has
+/// one, is not where it is used most.
+#[test]
+fn a_line_that_hardly_uses_a_structure_is_not_named() {
+    let lines = |copied: u64| {
+        let mut made = blocks(|_| 0);
+        let site = |line, reads| SourceSite {
+            object: Some(ObjectIx(0)),
+            file: "memmove.S".to_owned(),
+            line,
+            reads,
+            ..SourceSite::default()
+        };
+        made.profile.sites = vec![site(0, 1000), site(664, copied)];
+        made.finds(first_touch::find).lines.len()
+    };
+    assert_eq!((lines(99), lines(100)), (0, 1));
+}
