@@ -171,7 +171,7 @@ fn threads_that_hardly_work_take_no_unit() {
     let place = Place::with_profile(&profile);
     let said = place.map(&TWO_NODES);
     assert!(
-        said.starts_with("3 threads (1 that hardly work are left"),
+        said.starts_with("3 threads (1 that hardly works is left"),
         "{said}"
     );
     let json = place.json(&[&TWO_NODES[..], &["--threads", "0-3"]].concat());

@@ -188,6 +188,7 @@ fn headline(placement: &Placement, first: Option<&PlacedPhase>) -> String {
     let left = match left {
         all if threads == 0 => return pages_only(placement, first, all),
         0 => String::new(),
+        1 => " (1 that hardly works is left to the system)".to_owned(),
         n => format!(" ({n} that hardly work are left to the system)"),
     };
     let data = pages_placed(placement, first);
