@@ -54,6 +54,7 @@ export interface Verdict {
   threads: boolean;
   threads_undecided: boolean;
   data: boolean;
+  data_undecided: boolean;
   reasons: string[];
   figures: RunFigure[];
   gain: string[];

@@ -31,6 +31,7 @@ export const page: Page = {
       "threads": true,
       "threads_undecided": false,
       "data": true,
+      "data_undecided": false,
       "reasons": [
         "Threads: C_H 1875."
       ],
@@ -1321,6 +1322,7 @@ export const page: Page = {
       "threads": false,
       "threads_undecided": false,
       "data": false,
+      "data_undecided": false,
       "reasons": [],
       "figures": [],
       "gain": []

@@ -34,7 +34,7 @@ export function verdict(subject: Subject): HTMLElement {
       h("b", {}, what), yes ? " worth placing" : undecided ? " cannot tell" : " leave as they are");
   return section("verdict", "Verdict",
     h("p", { class: "sentence" }, verdict.sentence),
-    h("ul", { class: "badges" }, badge("Threads", verdict.threads, verdict.threads_undecided), badge("Pages", verdict.data)),
+    h("ul", { class: "badges" }, badge("Threads", verdict.threads, verdict.threads_undecided), badge("Pages", verdict.data, verdict.data_undecided)),
     tiles(subject),
     h("div", { class: "columns" },
       h("div", {}, h("h3", {}, "Why"), list(verdict.reasons)),

@@ -103,7 +103,13 @@ impl ProfileVerdict {
 
     fn nothing_to_gain(&self) -> bool {
         let verdict = &self.verdict;
-        !(verdict.thread_mapping || verdict.threads_undecided || verdict.data_mapping)
+        let may_gain = [
+            verdict.thread_mapping,
+            verdict.threads_undecided,
+            verdict.data_mapping,
+            verdict.data_undecided,
+        ];
+        !may_gain.contains(&true)
     }
 
     fn sentence(&self) -> String {

@@ -93,6 +93,8 @@ pub struct ReportVerdict {
     /// The profile cannot tell whether placing threads is worth it.
     pub threads_undecided: bool,
     pub data: bool,
+    /// The profile cannot tell whether placing pages is worth it.
+    pub data_undecided: bool,
     /// Why, a sentence each.
     pub reasons: Vec<String>,
     /// What it goes by, as `hither stat` prints them.

@@ -242,6 +242,7 @@ impl ProfileAnalysis {
             traffic: run.traffic,
             sampling_error: run.sampling_error,
             online: run.online,
+            accesses_again: accesses_again(&table),
         });
         verdict.reasons.extend(profile.roles_sentence());
         let view = PageContext {
@@ -280,6 +281,13 @@ impl ProfileAnalysis {
             pages_of_object,
         }
     }
+}
+
+/// Accesses beyond the first to each page.
+fn accesses_again(table: &PageAccessTable) -> u64 {
+    let uses = (0..table.len()).flat_map(|page| table.uses(page));
+    let all = uses.map(|u| u.accesses()).fold(0, u64::saturating_add);
+    all.saturating_sub(table.len() as u64)
 }
 
 fn run_summary(profile: &Profile, footprint: u64) -> RunSummary {

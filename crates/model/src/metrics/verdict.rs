@@ -1,7 +1,7 @@
 //! The verdict: whether placing threads, pages, both or neither would help this program, and why.
 use super::communication::CommunicationMetrics;
 use super::evidence::{Doubt, SharingEvidence, REPEAT_MIN, SECONDS_MIN};
-use super::memory_traffic::PageTraffic;
+use super::memory_traffic::{PageTraffic, TrafficAccuracy};
 use super::thresholds::{h_min, ACC_RIGHT, A_MIN, E_HIGH, E_SPREAD, MIN_LOCAL_GAIN, PHASE_EVENTS};
 use crate::units;
 use hither_profile::TrafficUnit;
@@ -32,6 +32,16 @@ pub struct VerdictInput<'a> {
     pub sampling_error: f64,
     /// Counts are page faults: a sample of unknown share, so rates are meaningless.
     pub online: bool,
+    /// Accesses beyond the first to each page.
+    pub accesses_again: u64,
+}
+
+impl VerdictInput<'_> {
+    /// Whether pages were seen in use. The first fault on a page says who touched it first and so
+    /// agrees with first touch, whoever uses the page later. Ours: as many faults more as pages.
+    fn saw_use_of_pages(&self) -> bool {
+        !self.online || self.accesses_again >= self.pages as u64
+    }
 }
 
 /// Whether placing is worth it, and why.
@@ -43,6 +53,8 @@ pub struct MappingVerdict {
     pub threads_undecided: bool,
     /// Suitable for mapping data (OPT 5.4).
     pub data_mapping: bool,
+    /// The profile cannot tell whether it is suitable for mapping data.
+    pub data_undecided: bool,
     /// The answer in one sentence.
     pub sentence: String,
     /// The reasons, one sentence each: threads, data, confidence.
@@ -53,34 +65,7 @@ pub struct MappingVerdict {
 #[must_use]
 pub fn mapping_verdict(e: &VerdictInput) -> MappingVerdict {
     let (threads, threads_why) = thread_mapping(e);
-    let thread_mapping = threads == Answer::Yes;
-    let (data_mapping, data_why) = data_mapping(e);
-    // Where all nodes use the same pages, any node that uses one a little more is right.
-    let already_right = e.nodes > 1
-        && e.page_traffic
-            .is_some_and(|p| p.best >= E_HIGH && p.first_touch.is_some_and(|a| a.app >= ACC_RIGHT));
-    let sentence = match (thread_mapping, data_mapping) {
-        _ if e.threads == 0 => "nothing to place: no memory access was traced",
-        (_, true) if e.threads == 1 => "one thread: nothing to place but data",
-        (_, false) if e.threads == 1 => "one thread: nothing to place but data, and that pays little",
-        (_, true) if threads == Answer::Unknown => {
-            "suitable for data mapping; whether for thread mapping, this profile cannot tell"
-        }
-        _ if threads == Answer::Unknown && already_right => {
-            "this profile cannot tell whether it is suitable for thread mapping; for data there is nothing to gain, first touch is already right"
-        }
-        _ if threads == Answer::Unknown => {
-            "this profile cannot tell whether it is suitable for thread mapping; not suitable for data mapping"
-        }
-        (true, true) => "suitable for thread mapping and data mapping",
-        (true, false) if already_right => {
-            "suitable for thread mapping; for data there is nothing to gain, first touch is already right"
-        }
-        (true, false) => "suitable for thread mapping, not for data mapping",
-        (false, true) => "suitable for data mapping, not for thread mapping",
-        (false, false) if already_right => "nothing to gain, first touch is already right",
-        (false, false) => "suitable for neither thread mapping nor data mapping",
-    };
+    let (data, data_why) = data_mapping(e);
     let mut reasons: Vec<String> = Vec::new();
     if e.threads > 0 {
         reasons.extend([threads_why, data_why]);
@@ -97,11 +82,55 @@ pub fn mapping_verdict(e: &VerdictInput) -> MappingVerdict {
         ));
     }
     MappingVerdict {
-        thread_mapping,
+        thread_mapping: threads == Answer::Yes,
         threads_undecided: threads == Answer::Unknown,
-        data_mapping,
-        sentence: sentence.to_owned(),
+        data_mapping: data == Answer::Yes,
+        data_undecided: data == Answer::Unknown,
+        sentence: sentence(e, threads, data).to_owned(),
         reasons,
+    }
+}
+
+fn sentence(e: &VerdictInput, threads: Answer, data: Answer) -> &'static str {
+    use Answer::{No, Unknown, Yes};
+    // Where all nodes use the same pages, any node that uses one a little more is right.
+    let already_right = e.nodes > 1
+        && e.saw_use_of_pages()
+        && e.page_traffic
+            .is_some_and(|p| p.best >= E_HIGH && p.first_touch.is_some_and(|a| a.app >= ACC_RIGHT));
+    match (threads, data) {
+        _ if e.threads == 0 => "nothing to place: no memory access was traced",
+        (_, Yes) if e.threads == 1 => "one thread: nothing to place but data",
+        (_, No) if e.threads == 1 => "one thread: nothing to place but data, and that pays little",
+        (_, Unknown) if e.threads == 1 => {
+            "one thread: nothing to place but data, and whether that pays, this profile cannot tell"
+        }
+        (Unknown, Yes) => {
+            "suitable for data mapping; whether for thread mapping, this profile cannot tell"
+        }
+        (Unknown, Unknown) => {
+            "this profile cannot tell whether it is suitable for thread mapping or data mapping"
+        }
+        (Unknown, No) if already_right => {
+            "this profile cannot tell whether it is suitable for thread mapping; for data there is nothing to gain, first touch is already right"
+        }
+        (Unknown, No) => {
+            "this profile cannot tell whether it is suitable for thread mapping; not suitable for data mapping"
+        }
+        (Yes, Yes) => "suitable for thread mapping and data mapping",
+        (Yes, Unknown) => {
+            "suitable for thread mapping; whether for data mapping, this profile cannot tell"
+        }
+        (Yes, No) if already_right => {
+            "suitable for thread mapping; for data there is nothing to gain, first touch is already right"
+        }
+        (Yes, No) => "suitable for thread mapping, not for data mapping",
+        (No, Yes) => "suitable for data mapping, not for thread mapping",
+        (No, Unknown) => {
+            "not suitable for thread mapping; whether for data mapping, this profile cannot tell"
+        }
+        (No, No) if already_right => "nothing to gain, first touch is already right",
+        (No, No) => "suitable for neither thread mapping nor data mapping",
     }
 }
 
@@ -122,7 +151,8 @@ fn thread_mapping(e: &VerdictInput) -> (Answer, String) {
     let locality = e.page_traffic.map_or(0.0, |p| p.best - p.worst);
     if locality >= E_SPREAD {
         why.push_str(&format!(
-            " Which threads share a node moves E_app by {:.0} points.",
+            " Which threads share a node moves E_app{} by {:.0} points.",
+            of_traffic(e.traffic),
             locality * 100.0
         ));
     }
@@ -356,19 +386,22 @@ fn heterogeneity_reason(c: &CommunicationMetrics, h_min: f64, online: bool) -> S
     )
 }
 
-fn data_mapping(e: &VerdictInput) -> (bool, String) {
+fn data_mapping(e: &VerdictInput) -> (Answer, String) {
     let Some(pages) = e.page_traffic else {
-        return (false, "Data: no page use was recorded.".to_owned());
+        return (Answer::No, "Data: no page use was recorded.".to_owned());
     };
     if e.nodes < 2 {
-        return (false, "Data: with one node every page is local.".to_owned());
+        return (
+            Answer::No,
+            "Data: with one node every page is local.".to_owned(),
+        );
     }
     if e.pages < e.nodes {
         let why = format!(
             "Data: {} pages are too few to spread over {} nodes.",
             e.pages, e.nodes
         );
-        return (false, why);
+        return (Answer::No, why);
     }
     if e.cache_bytes > 0 && e.footprint <= e.cache_bytes {
         let why = format!(
@@ -376,46 +409,67 @@ fn data_mapping(e: &VerdictInput) -> (bool, String) {
             units::show_bytes(e.footprint),
             units::show_bytes(e.cache_bytes)
         );
-        return (false, why);
+        return (Answer::No, why);
     }
     let Some(first) = pages.first_touch else {
-        return (false, "Data: no first touch was recorded.".to_owned());
-    };
-    let (exclusive, right) = (pages.best * 100.0, first.app * 100.0);
-    let unit = e.traffic;
-    // The metrics of the papers, which are shown beside this, count accesses.
-    let of = match unit {
-        TrafficUnit::Accesses => "",
-        TrafficUnit::Fetches => " of the fetches",
+        return (Answer::No, "Data: no first touch was recorded.".to_owned());
     };
     if pages.best < E_HIGH {
         let why = format!(
-            "Data: all nodes use the same pages (E_app{of} {exclusive:.0} %; it takes {:.0} %), so no \
+            "Data: all nodes use the same pages (E_app{} {:.0} %; it takes {:.0} %), so no \
              node is right for them; spread them if one memory is overloaded.",
+            of_traffic(e.traffic),
+            pages.best * 100.0,
             E_HIGH * 100.0
         );
-        return (false, why);
+        return (Answer::No, why);
+    }
+    first_touch_answer(e, &pages, &first)
+}
+
+/// Of pages that belong to one node each.
+fn first_touch_answer(
+    e: &VerdictInput,
+    pages: &PageTraffic,
+    first: &TrafficAccuracy,
+) -> (Answer, String) {
+    let (unit, right, most) = (e.traffic, first.app * 100.0, pages.best * 100.0);
+    let gains = first.app < ACC_RIGHT && pages.best - first.local >= MIN_LOCAL_GAIN;
+    if !gains && !e.saw_use_of_pages() {
+        let why =
+            "Data: cannot tell, most page faults that were seen are the first of their page and \
+                   say nothing of who uses it later; observe it for longer, or trace it.";
+        return (Answer::Unknown, why.to_owned());
     }
     if first.app >= ACC_RIGHT {
         let why = format!(
             "Data: {right:.0} % of {unit} go to pages that first touch puts on the right \
              node; moving pages gains nothing."
         );
-        return (false, why);
+        return (Answer::No, why);
     }
-    if pages.best - first.local < MIN_LOCAL_GAIN {
+    if !gains {
         let why = format!(
             "Data: first touch makes {:.0} % of {unit} local; with every page on its best \
-             node it would be {exclusive:.0} %, which is not worth moving them.",
+             node it would be {most:.0} %, which is not worth moving them.",
             first.local * 100.0
         );
-        return (false, why);
+        return (Answer::No, why);
     }
     let why = format!(
-        "Data: pages belong to one node (E_app{of} {exclusive:.0} %), but first touch puts only \
-         {right:.0} % of {unit} on the right one."
+        "Data: pages belong to one node (E_app{} {most:.0} %), but first touch puts only \
+         {right:.0} % of {unit} on the right one.",
+        of_traffic(unit)
     );
-    (true, why)
+    (Answer::Yes, why)
+}
+
+/// The metrics of the papers, which are shown beside this, count accesses.
+fn of_traffic(unit: TrafficUnit) -> &'static str {
+    match unit {
+        TrafficUnit::Accesses => "",
+        TrafficUnit::Fetches => " of the fetches",
+    }
 }
 
 /// `24311` or, from 100 000 on, `1.62 M`.

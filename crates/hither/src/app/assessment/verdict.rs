@@ -11,6 +11,7 @@ pub fn verdict(report: &MetricsReport, placement: Option<&Placement>) -> page::R
         threads: report.verdict.thread_mapping,
         threads_undecided: report.verdict.threads_undecided,
         data: report.verdict.data_mapping,
+        data_undecided: report.verdict.data_undecided,
         reasons: report.verdict.reasons.clone(),
         figures: verdict_figures(report),
         gain: gain(report, placement),
@@ -36,6 +37,7 @@ fn gain(report: &MetricsReport, placement: Option<&Placement>) -> Vec<String> {
     }
     let pages = report.pages.as_ref();
     let unit = report.run.traffic;
+    let pages = pages.filter(|_| !report.verdict.data_undecided);
     if let Some((pages, first)) = pages.and_then(|p| Some((p, p.traffic.first_touch?))) {
         let (now, most) = (first.local * 100.0, pages.traffic.best * 100.0);
         if report.setup.nodes < 2 {

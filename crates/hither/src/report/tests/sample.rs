@@ -136,6 +136,7 @@ fn subject() -> ReportSubject {
             threads: true,
             threads_undecided: false,
             data: true,
+            data_undecided: false,
             reasons: vec!["Threads: C_H 1875.".to_owned()],
             figures: vec![RunFigure::new(
                 "C_H residual",

@@ -160,6 +160,42 @@ fn data_is_worth_placing_if_that_makes_accesses_local() {
     assert!(!suits(0.71));
 }
 
+/// Each page's first fault is by its first toucher, so that first touch seems right where no other was seen.
+#[test]
+fn first_faults_do_not_say_that_first_touch_is_right() {
+    let verdict = |accesses_again, app| {
+        mapping_verdict(&VerdictInput {
+            threads: 4,
+            footprint: BIG,
+            pages: 1000,
+            nodes: 4,
+            page_traffic: Some(PageTraffic {
+                best: 1.0,
+                worst: 1.0,
+                first_touch: Some(TrafficAccuracy {
+                    app,
+                    local: app,
+                    remote: 1.0 - app,
+                }),
+            }),
+            online: true,
+            accesses_again,
+            ..VerdictInput::default()
+        })
+    };
+    let unknown = verdict(999, 1.0);
+    assert!(unknown.data_undecided && !unknown.data_mapping);
+    assert!(unknown
+        .sentence
+        .ends_with("whether for data mapping, this profile cannot tell"));
+    assert!(unknown.reasons[1].contains("cannot tell"), "{unknown:?}");
+    let right = verdict(1000, 1.0);
+    assert!(!right.data_undecided && right.sentence.contains("first touch is already right"));
+    // Faults of others on pages that one thread touched first are enough however few they are.
+    let wrong = verdict(999, 0.5);
+    assert!(wrong.data_mapping && !wrong.data_undecided);
+}
+
 #[test]
 fn too_little_to_place_is_said() {
     let check = |pages, nodes, part: &str| {
