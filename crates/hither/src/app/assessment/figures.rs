@@ -12,7 +12,6 @@ use hither_model::metrics::placement_accuracy::{accuracy_of, PageMigrationTimeli
 use hither_model::metrics::structures::StructureMetrics;
 use hither_model::metrics::thresholds::{h_min, A_MIN};
 use hither_model::metrics::{MetricsReport, PageSize};
-use hither_model::units::plural;
 use hither_profile::{Object, ObjectIx, ObjectKind, Profile, Slice, ThreadIx};
 use std::collections::{HashMap, HashSet};
 

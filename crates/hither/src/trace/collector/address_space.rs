@@ -38,6 +38,18 @@ impl AddressSpaceHistory {
         }
     }
 
+    /// Forgets where other regions lay than these.
+    pub fn keep_only(&mut self, is_kept: impl Fn(u32) -> bool) {
+        let ended = std::mem::take(&mut self.ended);
+        let ended = ended.last(usize::MAX).iter();
+        for interval in ended.filter(|i| is_kept(i.region)) {
+            self.ended.add(*interval);
+        }
+        let live = self.live.iter().filter(|(_, i)| is_kept(i.region));
+        self.live = Arc::new(live.map(|(start, i)| (*start, self.own(*i))).collect());
+        self.forked = None;
+    }
+
     /// Memory that it takes for itself, roughly.
     pub fn bytes(&self) -> u64 {
         let own = self.forked.map_or(self.live.len(), |_| 0);
@@ -204,6 +216,21 @@ mod tests {
         assert_eq!(child.interval_at(15, 7).unwrap().region, 1);
         assert_eq!(parent.live_at(30).unwrap().generation, 4);
         assert!(child.bytes() > 0 && parent.bytes() > 0);
+    }
+
+    #[test]
+    fn what_is_kept_is_as_it_was() {
+        let mut parent = AddressSpaceHistory::default();
+        for (start, region) in [(10, 1), (20, 2), (30, 1)] {
+            parent.map(interval(start, start + 5, region, 3));
+        }
+        let mut s = parent.fork(7);
+        s.unmap(10, 25);
+        s.keep_only(|region| region == 1);
+        let at = |page| s.interval_at(page, 7).map(|i| (i.region, i.generation));
+        assert_eq!([12, 22, 32].map(at), [Some((1, 7)), None, Some((1, 7))]);
+        assert_eq!((s.live_at(12), s.live_in(0, 99).count()), (None, 1));
+        assert_eq!(parent.live_in(0, 99).count(), 3);
     }
 
     #[test]

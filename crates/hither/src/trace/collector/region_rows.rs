@@ -68,5 +68,15 @@ impl RegionMap {
                 }
             }
         }
+        // Code that it was the first to execute may still be asked for.
+        if let Some(space) = self.spaces.get_mut(&process).filter(|_| row != process) {
+            let all = &self.all;
+            self.budget.give_back(space.bytes());
+            space.keep_only(|region| {
+                all.get(region as usize)
+                    .is_some_and(|known| known.region.kind == RegionKind::Elf)
+            });
+            self.budget.spend(space.bytes());
+        }
     }
 }

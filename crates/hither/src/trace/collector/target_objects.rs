@@ -64,7 +64,12 @@ impl ObjectIds {
 
     /// Returns the record of what is forgotten.
     pub fn forget(&mut self, process: u32, id: u32) -> Option<u32> {
-        self.records.get_mut(&process)?.remove(&id)
+        let own = self.records.get_mut(&process)?;
+        let record = own.remove(&id);
+        if own.is_empty() {
+            self.records.remove(&process);
+        }
+        record
     }
 }
 

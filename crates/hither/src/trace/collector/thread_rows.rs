@@ -145,9 +145,9 @@ impl ThreadRows {
         serial: u32,
         own: Option<u32>,
     ) -> u32 {
-        let (_, creator, created_at, start_routine) = *family;
-        // Children of vfork, each of which executes a command, belong to processes.
-        let is_child = creator != 0 && created_at == 0 && start_routine == 0;
+        let (_, creator, _, start_routine) = *family;
+        // Children of vfork, each of which executes a command, are as many as processes.
+        let is_child = creator != 0 && start_routine == 0;
         let own_rows = if is_child {
             process_rows::OWN_ROWS
         } else {
