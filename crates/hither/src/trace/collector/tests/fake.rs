@@ -154,11 +154,7 @@ impl Fake {
         self.put32(at + 4, process);
         self.put32(at + 8, creator);
         self.put32(at + offset_of!(SegmentThread, serial) as u64, slot);
-        let routine = if creator > 0 { 0x40_1000 } else { 0 };
-        self.put64(
-            at + offset_of!(SegmentThread, start_routine) as u64,
-            routine,
-        );
+        self.runs(slot, u64::from(creator > 0));
         self.put64(
             at + offset_of!(SegmentThread, start_ns) as u64,
             monotonic_ns(),
@@ -181,10 +177,10 @@ impl Fake {
         self.put32(at, wire::THREAD_LIVE);
     }
 
-    /// The thread runs no routine of its own, as a child of vfork.
-    pub fn without_routine(&mut self, slot: u32) {
+    /// The routine that a thread was given; 0: none, as a child of vfork.
+    pub fn runs(&mut self, slot: u32, routine: u64) {
         let field = offset_of!(SegmentThread, start_routine) as u64;
-        self.put64(self.thread_at(slot) + field, 0);
+        self.put64(self.thread_at(slot) + field, routine);
     }
 
     /// The thread has come as the so manyth of the run, and is in the slice that runs.
@@ -279,12 +275,17 @@ impl Fake {
         self.engine.segment.layout().objects + u64::from(record) * size
     }
 
-    /// A large block of the allocation site `record`, which `caller` allocated.
-    pub fn allocation(&mut self, record: u32, process: u16, address: u64, size: u64, caller: u64) {
-        self.object(record, wire::OBJECT_SITE, process.into(), 0, 0);
+    fn allocated_by(&mut self, record: u32, caller: u64) -> u64 {
         let at = self.object_at(record);
         self.put64(at + offset_of!(wire::TargetObject, frames) as u64, caller);
         self.put32(at + offset_of!(wire::TargetObject, thread) as u64, 1);
+        at
+    }
+
+    /// A large block of the allocation site `record`, which `caller` allocated.
+    pub fn allocation(&mut self, record: u32, process: u16, address: u64, size: u64, caller: u64) {
+        self.object(record, wire::OBJECT_SITE, process.into(), 0, 0);
+        let at = self.allocated_by(record, caller);
         for (field, value) in [
             (offset_of!(wire::TargetObject, blocks), 1),
             (offset_of!(wire::TargetObject, bytes), size),
@@ -308,9 +309,7 @@ impl Fake {
         let a = [address, MIB, 3, 0x21, 7, ino];
         self.event(wire::EV_MAP, process, 1, wire::MAP_SHARED_ANON, a, "");
         self.object(record, wire::OBJECT_MAPPING, process.into(), 0, 0);
-        let at = self.object_at(record);
-        self.put64(at + offset_of!(wire::TargetObject, frames) as u64, caller);
-        self.put32(at + offset_of!(wire::TargetObject, thread) as u64, 1);
+        self.allocated_by(record, caller);
         let a = [address, MIB, record.into(), 0, 0, 0];
         self.event(wire::EV_ALLOC, process, 1, 0, a, "");
     }
@@ -319,9 +318,8 @@ impl Fake {
     pub fn small_blocks(&mut self, record: u32, id: u32, address: u64, caller: u64) {
         self.object(record, wire::OBJECT_SITE, 1, 0, 0);
         self.event(wire::EV_BLOCKS, 1, 1, 0, [address, 0, 0, 0, 0, 0], "");
-        let at = self.object_at(record);
+        let at = self.allocated_by(record, caller);
         self.put32(at + offset_of!(wire::TargetObject, id) as u64, id);
-        self.put64(at + offset_of!(wire::TargetObject, frames) as u64, caller);
     }
 
     /// Sets what a thread did to an object.
