@@ -31,7 +31,7 @@ SIZES = {
     "threads": ("at once", [4, 16, 64, 256, 1_000, 2_000, 4_000]),
     "sharing": ("at once, of 64 MiB", [4, 16, 64, 128, 256, 512]),
     "in-turn": ("threads", [100, 1_000, 4_000, 20_000, 100_000]),
-    "processes": ("in turn", [10, 50, 200, 1_000]),
+    "processes": ("in turn", [10, 50, 200, 1_000, 5_000, 10_000]),
     "forks": ("of 1000 blocks", [50, 200, 800, 3_000]),
 }
 READERS = ("stat", "check", "map", "report")

@@ -61,7 +61,7 @@ pub fn choose(
             false => DefaultPlacement::Leave(format!("{nothing} {} {says}", best.verdict)),
         });
     }
-    if seen.nothing_to_gain() && !force {
+    if !seen.verdict.may_gain() && !force {
         return Ok(DefaultPlacement::Leave(format!(
             "Nothing to gain, leave it. {says}"
         )));
@@ -99,17 +99,6 @@ impl ProfileVerdict {
             footprint: report.run.footprint,
             cache_bytes,
         })
-    }
-
-    fn nothing_to_gain(&self) -> bool {
-        let verdict = &self.verdict;
-        let may_gain = [
-            verdict.thread_mapping,
-            verdict.threads_undecided,
-            verdict.data_mapping,
-            verdict.data_undecided,
-        ];
-        !may_gain.contains(&true)
     }
 
     fn sentence(&self) -> String {

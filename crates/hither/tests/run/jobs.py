@@ -105,6 +105,12 @@ def say(*words):
     print(*words)
 
 
+def kill_job(shell, signal, wait):
+    """How the job ends. The shell tells of that as well, before or after."""
+    lines = shell.do(f"kill -{signal} %1; {wait}; echo $?").splitlines()
+    return [line for line in lines if line.isdigit()]
+
+
 def tidy(text, front):
     """Without the command in front, and job lines as short as they come."""
     text = text.replace(" ".join(front) + " ", "") if front else text
@@ -166,7 +172,7 @@ def run_restop(shell, front, tools):
         shell.type("\x1a")
         shell.expect("Stopped")
     shell.expect(PROMPT)
-    say(stands_still(), shell.do("kill %1; fg; echo $?").splitlines()[-1])
+    say(stands_still(), kill_job(shell, "TERM", "fg"))
 
 
 def run_input(shell, front, tools):
@@ -195,7 +201,7 @@ def run_kill(shell, front, tools):
         shell.start(f"{front}{tools}/notice count 1000000 &")
         shell.expect(PROMPT)
         counting()
-        say(signal, stands_still(), shell.do(f"kill -{signal} %1; wait %1; echo $?").splitlines()[-1])
+        say(signal, stands_still(), kill_job(shell, signal, "wait %1"))
         say("gone", stands_still())
 
 

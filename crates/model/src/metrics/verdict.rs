@@ -91,6 +91,15 @@ pub fn mapping_verdict(e: &VerdictInput) -> MappingVerdict {
     }
 }
 
+impl MappingVerdict {
+    /// Whether placing threads or pages gains something, as far as the profile can tell. Where it does not, `hither map`
+    /// leaves the program as it is.
+    #[must_use]
+    pub fn may_gain(&self) -> bool {
+        self.thread_mapping || self.threads_undecided || self.data_mapping || self.data_undecided
+    }
+}
+
 fn sentence(e: &VerdictInput, threads: Answer, data: Answer) -> &'static str {
     use Answer::{No, Unknown, Yes};
     // Where all nodes use the same pages, any node that uses one a little more is right.

@@ -179,13 +179,11 @@ fn exclusive_pages_finding(
         )];
         return Some(finding);
     }
-    finding.fixes = vec![
-        parallel_init_fix(case, structure),
-        hither_run_fix(
-            case,
-            "Or leave the program as it is: hither puts each page on the node that uses it most.",
-        ),
-    ];
+    finding.fixes = vec![parallel_init_fix(case, structure)];
+    finding.fixes.extend(hither_run_fix(
+        case,
+        "Or leave the program as it is: hither puts each page on the node that uses it most.",
+    ));
     Some(finding)
 }
 

@@ -83,8 +83,11 @@ pub fn interleave_fix(
     }
 }
 
-/// Let hither place threads and pages.
-pub fn hither_run_fix(case: &FindingContext, what: &str) -> SuggestedFix {
+/// Let hither place threads and pages, which it does not where the verdict is that nothing is gained.
+pub fn hither_run_fix(case: &FindingContext, what: &str) -> Option<SuggestedFix> {
+    if !case.residence.from_placement && !case.analysis.report.verdict.may_gain() {
+        return None;
+    }
     let commands = &case.commands;
     let (profile, placement) = (&commands.profile, &commands.placement);
     let run = format!("hither run -p {placement} -- {}", commands.program);
@@ -93,10 +96,10 @@ pub fn hither_run_fix(case: &FindingContext, what: &str) -> SuggestedFix {
     } else {
         format!("hither map {profile} -o {placement}\n{run}")
     };
-    SuggestedFix {
+    Some(SuggestedFix {
         what: what.to_owned(),
         copy,
-    }
+    })
 }
 
 /// The source line that uses a structure most, as `is.c:41`; its name where none is known.

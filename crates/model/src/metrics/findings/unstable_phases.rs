@@ -276,14 +276,16 @@ fn fixes(case: &FindingContext, stages: &[PatternPeriod]) -> Vec<SuggestedFix> {
             copy: lines(" --phases"),
         }];
     };
-    vec![
-        SuggestedFix {
-            what: format!("{why_not}: place for the run as a whole."),
-            copy: lines(""),
-        },
-        SuggestedFix {
-            what: "Let the same threads work together all the time: the same schedule and the same blocks of data in each part of the program.".to_owned(),
-            copy: String::new(),
-        },
-    ]
+    let whole_run = SuggestedFix {
+        what: format!("{why_not}: place for the run as a whole."),
+        copy: lines(""),
+    };
+    let work_alike = SuggestedFix {
+        what: "Let the same threads work together all the time: the same schedule and the same blocks of data in each part of the program.".to_owned(),
+        copy: String::new(),
+    };
+    // Else it would leave the program as it is.
+    let may_gain = case.analysis.report.verdict.may_gain();
+    let fixes = may_gain.then_some(whole_run).into_iter();
+    fixes.chain([work_alike]).collect()
 }

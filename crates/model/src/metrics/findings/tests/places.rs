@@ -386,9 +386,10 @@ fn other_pairs_are_found_and_what_to_do_depends_on_how_long_they_stay() {
     let mut taking_turns = halves(20 * MS, &hub(3), &hub(0));
     taking_turns.profile.meta.machine.processing_units = 2;
     let found = taking_turns.finds(unstable_phases::find);
-    assert!(found.fixes[0].copy.starts_with("hither map app.hither -o"));
+    // By the verdict nothing is gained: `hither map` would leave them.
+    assert_eq!(found.fixes.len(), 1);
     assert!(
-        found.fixes[0].what.starts_with("The patterns do not begin"),
+        found.fixes[0].what.starts_with("Let the same threads"),
         "{found:?}"
     );
 }
