@@ -58,6 +58,8 @@ pub struct ThreadRows {
     count: usize,
     by_serial: HashMap<u32, u32>,
     families: HashMap<Family, Vec<u32>>,
+    /// By process slot: the key of its first thread.
+    first_threads: HashMap<u32, u32>,
     /// By process slot.
     pub executables: HashMap<u32, String>,
     /// Rows of the processes.
@@ -90,9 +92,13 @@ impl ThreadRows {
         if thread.state == wire::THREAD_FREE {
             return if first { slot } else { 0 };
         }
-        let creator = self.by_serial.get(&thread.creator).copied().unwrap_or(0);
+        // Children of vfork, each of which executes a command, have the first thread of their process before them.
+        let first_of_process = self.first_threads.get(&thread.process).copied();
+        let parent = first_of_process.filter(|_| thread.creator == 0);
+        let creator = self.by_serial.get(&thread.creator).copied();
+        let creator = creator.or(parent).unwrap_or(0);
         let executable = self.executables.get(&thread.process);
-        let executable = executable.filter(|_| thread.creator == 0).cloned();
+        let executable = executable.filter(|_| creator == 0).cloned();
         let family = (
             executable.unwrap_or_default(),
             creator,
@@ -105,7 +111,10 @@ impl ThreadRows {
             .then(|| self.left_row(process, &family))
             .flatten();
         let own = first.then_some(slot);
-        let key = key.unwrap_or_else(|| self.row_for(segment, &family, thread.serial, own));
+        // They are as many as processes.
+        let most = parent.map_or(OWN_ROWS, |_| process_rows::OWN_ROWS);
+        let key = key.unwrap_or_else(|| self.row_for(segment, &family, (thread.serial, most), own));
+        self.first_threads.entry(thread.process).or_insert(key);
         let row = &mut self.rows[key as usize];
         if row.threads == 0 {
             row.serial = thread.serial;
@@ -142,17 +151,9 @@ impl ThreadRows {
         &mut self,
         segment: &Segment,
         family: &Family,
-        serial: u32,
+        (serial, own_rows): (u32, usize),
         own: Option<u32>,
     ) -> u32 {
-        let (_, creator, _, start_routine) = *family;
-        // Children of vfork, each of which executes a command, are as many as processes.
-        let is_child = creator != 0 && start_routine == 0;
-        let own_rows = if is_child {
-            process_rows::OWN_ROWS
-        } else {
-            OWN_ROWS
-        };
         if self.count >= own_rows {
             let rows = &self.rows;
             let same = self.families.get(family).map_or(&[][..], Vec::as_slice);

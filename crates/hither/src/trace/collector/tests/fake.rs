@@ -154,7 +154,6 @@ impl Fake {
         self.put32(at + 4, process);
         self.put32(at + 8, creator);
         self.put32(at + offset_of!(SegmentThread, serial) as u64, slot);
-        self.runs(slot, u64::from(creator > 0));
         self.put64(
             at + offset_of!(SegmentThread, start_ns) as u64,
             monotonic_ns(),
@@ -175,12 +174,6 @@ impl Fake {
         let free = offset_of!(SegmentHeader, given_back) as u64 + u64::from(slot / 64) * 8;
         self.engine.segment.clear_bits(free, 1 << (slot % 64));
         self.put32(at, wire::THREAD_LIVE);
-    }
-
-    /// The routine that a thread was given; 0: none, as a child of vfork.
-    pub fn runs(&mut self, slot: u32, routine: u64) {
-        let field = offset_of!(SegmentThread, start_routine) as u64;
-        self.put64(self.thread_at(slot) + field, routine);
     }
 
     /// The thread has come as the so manyth of the run, and is in the slice that runs.

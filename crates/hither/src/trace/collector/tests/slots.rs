@@ -127,8 +127,7 @@ fn children_of_vfork_share_rows_as_processes_do() {
     f.page(64, BASE, 1, 1);
     for batch in 0..3 {
         for slot in 2..=THREADS {
-            f.thread(slot, 1, 1);
-            f.runs(slot, 0);
+            f.thread(slot, 1, 0);
             f.with_serial(slot, batch * THREADS + slot);
             f.count(slot, slot, 64, 1, 0);
             f.end_thread(slot);
