@@ -111,7 +111,7 @@ impl ThreadRows {
             .then(|| self.left_row(process, &family))
             .flatten();
         let own = first.then_some(slot);
-        // They are as many as processes.
+        // Such children are as many as processes are.
         let most = parent.map_or(OWN_ROWS, |_| process_rows::OWN_ROWS);
         let key = key.unwrap_or_else(|| self.row_for(segment, &family, (thread.serial, most), own));
         self.first_threads.entry(thread.process).or_insert(key);
