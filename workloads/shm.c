@@ -1,10 +1,11 @@
-/* shm threads|fork|posix|memfd|sysv [WORKERS=4 [ROUNDS=20000 [WORDS=512]]]
+/* shm threads|fork|posix|memfd|sysv [WORKERS=4 [ROUNDS=20000 [WORDS=512 [OWN=0]]]]
  *
  * The ring of ring.c through a shared segment: every round, worker i writes WORDS words
  * of page i of `segment` and reads those of page i-1. The workers are threads of one
  * process, forked processes with an inherited anonymous shared mapping or System V
  * segment, or forked processes that each map a POSIX shared memory object, or one made
- * by memfd_create, at an address of their own.
+ * by memfd_create, at an address of their own. Then each writes a word of every line of
+ * OWN pages of its own.
  *
  * Expected, with N = WORKERS, the same in all cases (worker i is thread i of the
  * run; the parent is worker 0):
@@ -24,7 +25,7 @@
 
 static cell *segment;
 static int workers, filled[TEAM_MAX], emptied[TEAM_MAX];
-static long rounds, words, wrong[TEAM_MAX];
+static long rounds, words, own, wrong[TEAM_MAX];
 
 static void body(int me) {
   int n = workers, next = (me + 1) % n, before = (me + n - 1) % n;
@@ -40,6 +41,9 @@ static void body(int me) {
     give(empty_before, 1);
     take(empty_here);
   }
+  cell *last = malloc((size_t)own * PAGE);
+  if (!last) perror("malloc"), exit(2);
+  for (long k = 0; k < own * PAGE_CELLS; k += 64 / (long)sizeof *last) last[k] = k;
   wrong[me] = sum != turns * (turns - 1) / 2 * count + count * (count - 1) / 2 * turns;
 }
 
@@ -80,6 +84,7 @@ int main(int argc, char **argv) {
   workers = (int)number(argc, argv, 2, 4, 2, TEAM_MAX);
   rounds = number(argc, argv, 3, 20000, 1, 1000000000);
   words = number(argc, argv, 4, PAGE_CELLS, 1, PAGE_CELLS);
+  own = number(argc, argv, 5, 0, 0, 1000000);
   for (int i = 0; i < workers; i++) filled[i] = new_baton(), emptied[i] = new_baton();
   long bad = 0;
   if (strcmp(how, "threads") == 0) {

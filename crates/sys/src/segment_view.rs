@@ -423,6 +423,30 @@ impl Segment {
         self.read(uses + u64::from(side.continued) * size_of::<wire::LineUseCount>() as u64)
     }
 
+    /// The shared lines that left a thread's line cache in the slice that it is in.
+    pub fn for_each_left_line(
+        &self,
+        thread: &wire::SegmentThread,
+        mut each: impl FnMut(wire::LeftLine),
+    ) {
+        let l = self.layout();
+        if thread.arena >= wire::MAX_THREADS {
+            return;
+        }
+        let start = l.arenas + u64::from(thread.arena) * l.arena_size + l.left;
+        let size = size_of::<wire::LeftLine>() as u64;
+        for n in 0..u64::from(wire::LEFT_LINES) {
+            let at = start + n * size;
+            if !self.is_written(at) {
+                continue;
+            }
+            let left: wire::LeftLine = self.read(at);
+            if left.key != 0 && left.key & 0xffff == u64::from(thread.epoch & 0xffff) {
+                each(left);
+            }
+        }
+    }
+
     /// Makes the thread's next access miss, which moves it on to the current slice.
     pub fn mark_stale(&self, thread: &wire::SegmentThread) {
         self.for_each_cache_entry(thread, |at, _, entry| {

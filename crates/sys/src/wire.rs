@@ -467,6 +467,7 @@ records!(
     LineCacheEntry = 16,
     SideRecord = 24,
     LineUseCount = 8,
+    LeftLine = 24,
     TargetObject = 160,
     ObjectCount = 24,
     RecordedBlock = 48,

@@ -105,6 +105,7 @@ fn the_same_as_the_oracle() {
         "pipeline 8 400 512",
         "shm fork 4 400",
         "shm posix 4 400",
+        "shm posix 4 400 512 1024",
         "stencil2d 128 100",
     ] {
         let [fast, oracle] = WAYS.map(|way| coherence(&in_one_slice(line, way)));

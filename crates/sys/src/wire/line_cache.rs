@@ -56,6 +56,14 @@ pub struct LeftLine {
     pub others: [u16; 2],
 }
 
+impl LeftLine {
+    /// Address of the line.
+    #[must_use]
+    pub fn line(&self) -> u64 {
+        self.key >> 16
+    }
+}
+
 impl SideRecord {
     /// Page id of the line.
     #[must_use]

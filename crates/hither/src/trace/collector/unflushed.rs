@@ -44,15 +44,31 @@ impl UnflushedUses {
             accesses: count(before.accesses, left.reads + left.writes),
             writes: count(before.writes, left.writes),
         };
-        let offset = (left.line % PAGE_SIZE) as u32;
-        self.0.push(((epoch, left.page, offset), slot, done));
+        self.add_uses(epoch, slot, (left.page, left.line), done);
+    }
+
+    /// Adds a line that had left the line cache of such a thread.
+    pub fn add_left(&mut self, epoch: u32, slot: u32, left: &wire::LeftLine) {
+        self.add_uses(epoch, slot, (left.page, left.line()), left.uses);
+    }
+
+    fn add_uses(
+        &mut self,
+        epoch: u32,
+        slot: u32,
+        (page, line): (u32, u64),
+        done: wire::LineUseCount,
+    ) {
+        let offset = (line % PAGE_SIZE) as u32;
+        self.0.push(((epoch, page, offset), slot, done));
     }
 
     /// Calls `owe(thread, other, events)` for the coherence events of those that share a line: the others
     /// credited theirs when they left it.
     pub fn settle(mut self, deadline: &Deadline, mut owe: impl FnMut(u32, u32, u64)) {
         self.0.sort_unstable_by_key(|&(line, slot, _)| (line, slot));
-        // A thread has a line once, unless the entries are forged: then every pair would be looked at.
+        // A thread has a line once in its line cache, and once among those that left it. Where the entries
+        // are forged it may have it more often: then every pair would be looked at.
         self.0.dedup_by(|next, kept| {
             let same = (next.0, next.1) == (kept.0, kept.1);
             if same {
@@ -220,11 +236,25 @@ mod tests {
         uses.add(5, 2, &entry(64, [50, 0]));
         uses.add(5, 4, &entry(65, [0, 30]));
         uses.add(6, 4, &entry(64, [0, 30]));
+        // One of them used it so often more before it left the line cache; another has only such uses.
+        for (slot, accesses, writes) in [(1, 20, 9), (5, 50, 0)] {
+            uses.add_left(
+                5,
+                slot,
+                &wire::LeftLine {
+                    key: 0x7f00_0000_1040 << 16 | 5,
+                    uses: wire::LineUseCount { accesses, writes },
+                    page: 64,
+                    others: [0; 2],
+                },
+            );
+        }
         let mut owed = Vec::new();
         uses.settle(&Deadline::default(), |a, b, events| {
             owed.push((a, b, events));
         });
-        assert_eq!(owed, [(1, 2, 31), (1, 3, 31), (2, 3, 1)]);
+        let expected = [(1, 2, 40), (1, 3, 40), (1, 5, 40), (2, 3, 1), (2, 5, 1)];
+        assert_eq!(owed, [&expected[..], &[(3, 5, 1)]].concat());
     }
 
     #[test]

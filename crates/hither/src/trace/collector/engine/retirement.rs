@@ -297,6 +297,9 @@ impl CollectorEngine {
                 });
                 uses.add(thread.epoch, slot, &left);
             });
+            self.segment.for_each_left_line(&thread, |left| {
+                uses.add_left(thread.epoch, slot, &left);
+            });
         }
         uses.settle(&self.deadline, |slot, to, events| {
             self.comm_reader.add_credit(slot, to, [0, events]);
