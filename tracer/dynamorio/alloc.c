@@ -95,8 +95,10 @@ static uint32_t object_of_callers(void *dc, uint32_t kind, uint64_t caller_pc, c
     else caller = i;
   }
   if (caller) return paths[caller].object;
-  path.is_short = same >= PATHS_OF_CALL;
-  if (same < 2 * PATHS_OF_CALL) find_frames(&path, words, n);
+  /* Where ids become few, callers are told apart by less, so that the last ones still have counts. */
+  uint32_t ids = hi_objects.next_id;
+  path.is_short = same >= PATHS_OF_CALL || ids > HI_PROCESS_OBJECTS / 4 * 3;
+  if (same < 2 * PATHS_OF_CALL && ids <= HI_PROCESS_OBJECTS / 8 * 7) find_frames(&path, words, n);
   if (!path.at[1] && others) return paths[others].object;
   return new_path(host_local(dc), path, kind, head);
 }

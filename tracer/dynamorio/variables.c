@@ -6,7 +6,12 @@
 #include <elf.h>
 #include <stdlib.h>
 
-#define MAX_VARIABLES 8192u /* of a file; of a file with more, small ones are left out */
+#define MAX_VARIABLES 8192u /* of the program; of a file with more, small ones are left out */
+/* Variables have half of the ids, so that allocations find some after hundreds of libraries. */
+#define MOST_VARIABLES (HI_PROCESS_OBJECTS / 2)
+#define LIBRARY_PART 16 /* a library has at most this part of what is left of them */
+
+static uint32_t placed; /* variables of this process */
 
 struct variable {
   uint64_t address, size;
@@ -80,10 +85,24 @@ static uint32_t drop_contained(struct variable *v, uint32_t n) {
   return kept;
 }
 
+static int compare_sizes(const void *left, const void *right) {
+  const struct variable *a = left, *b = right;
+  return a->size > b->size ? -1 : a->size < b->size;
+}
+
+static uint32_t most_variables(const module_data_t *m) {
+  uint32_t left = placed < MOST_VARIABLES ? MOST_VARIABLES - placed : 0;
+  module_data_t *program = dr_get_main_module();
+  bool is_program = program && program->start == m->start;
+  if (program) dr_free_module_data(program);
+  return is_program ? (left < MAX_VARIABLES ? left : MAX_VARIABLES) : left / LIBRARY_PART;
+}
+
 /* An object of `what` lies at [from, to). */
 static void place(uint32_t kind, struct variable what, uint64_t from, uint64_t to) {
   uint32_t object = hi_object_new((struct hi_object){.kind = kind, .address = what.address, .size = what.size});
   if (object) hi_object_place(from, to - from, object);
+  placed += kind == HI_OBJECT_VARIABLE;
 }
 
 /* A granule that two variables share is an object of its own. */
@@ -112,7 +131,14 @@ static void place_file(const module_data_t *m, const struct elf *f) {
   uint32_t n;
   while ((n = copy(m, f, table, least, v)) > MAX_VARIABLES) least *= 8;
   qsort(v, n, sizeof *v, compare);
-  place_variables(v, drop_contained(v, n));
+  n = drop_contained(v, n);
+  uint32_t most = most_variables(m);
+  if (n > most) {
+    qsort(v, n, sizeof *v, compare_sizes);
+    n = most;
+    qsort(v, n, sizeof *v, compare);
+  }
+  place_variables(v, n);
   dr_raw_mem_free(v, bytes);
 }
 

@@ -16,7 +16,7 @@ pub fn table(report: &MetricsReport, top: usize, style: TerminalStyle) -> String
             percent(l.share),
             count(l.reads),
             count(l.writes),
-            strip_control_characters(&l.structure),
+            structure(l),
             strip_control_characters(&place(l)),
         ]
     };
@@ -52,6 +52,13 @@ fn merge(all: &[HotLine], stacks: &HashSet<&str>) -> Vec<HotLine> {
     }
     rows.sort_by(|a, b| b.share.total_cmp(&a.share));
     rows
+}
+
+fn structure(line: &HotLine) -> String {
+    match line.structure.as_str() {
+        "" => "-".to_owned(),
+        name => strip_control_characters(name).to_string(),
+    }
 }
 
 /// `file:line (function)`; of code without symbols at least the program or library: `(file)`.
@@ -117,5 +124,6 @@ mod tests {
         assert_eq!(at("", 0, "f"), "f");
         assert_eq!(at("/bin/postgres", 0, ""), "(postgres)");
         assert_eq!(at("", 0, ""), "");
+        assert_eq!(structure(&HotLine::default()), "-");
     }
 }

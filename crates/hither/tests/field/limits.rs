@@ -1,6 +1,6 @@
 //! Many threads, many runs.
 use super::*;
-use hither_profile::{Thread, ThreadIx};
+use hither_profile::{Object, ObjectKind, Thread, ThreadIx};
 
 fn many(line: &[&str]) -> (Profile, Output) {
     let place = Place::new();
@@ -53,6 +53,36 @@ fn processes_in_turn_have_no_limit() {
     let work = profile.objects.iter().filter(|o| o.name == "work");
     assert_eq!(work.map(|o| o.writes).sum::<u64>(), 4500 * 1000);
     assert_none_lost(&profile);
+}
+
+/// The block of 100,000 words that `main` writes has its counts, and nothing is said to have none.
+#[track_caller]
+fn assert_block_is_counted(profile: &Profile) {
+    let block =
+        |o: &&Object| o.kind == ObjectKind::Heap && o.function == "main" && o.size == 800_000;
+    let writes = profile.objects.iter().filter(block).map(|o| o.writes);
+    assert_eq!(writes.sum::<u64>(), 100_000);
+    let full = |limit: &&String| limit.contains("more data structures");
+    assert_eq!(profile.meta.limits.iter().find(full), None);
+}
+
+/// Variables of many libraries, more than structures are told apart, leave room for what is allocated.
+#[test]
+fn libraries_leave_room_for_blocks() {
+    let libraries: Vec<String> = (1..=8)
+        .map(|n| built(&format!("libraries{n}.so")))
+        .collect();
+    let program = built("libraries");
+    let line = [&program].into_iter().chain(&libraries);
+    let profile = check(&line.map(String::as_str).collect::<Vec<_>>(), 1, 1);
+    assert_block_is_counted(&profile);
+    let own = profile.objects.iter().find(|o| o.name == "of_the_program");
+    assert_eq!(own.map(|o| o.writes), Some(100_000));
+}
+
+#[test]
+fn allocations_with_many_callers_leave_room_for_blocks() {
+    assert_block_is_counted(&check(&[&built("callers")], 1, 1));
 }
 
 /// A child that cannot be traced any more leaves the windows of its parent.

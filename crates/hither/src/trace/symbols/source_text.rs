@@ -169,7 +169,11 @@ impl QuotedFiles {
             .built
             .is_some_and(|built| about.modified().is_ok_and(|at| at > built))
         {
-            self.changed.push(name.to_owned());
+            // A header of the system is newer than what was built elsewhere, whether it changed or not.
+            let of_system = ["/usr/include", "/usr/lib"];
+            if !of_system.iter().any(|d| Path::new(name).starts_with(d)) {
+                self.changed.push(name.to_owned());
+            }
             return None;
         }
         let mut bytes = Vec::new();

@@ -119,7 +119,7 @@ fn what_is_no_source_is_left_out() {
 fn what_changed_since_the_build_is_left_out() {
     let shop = Workshop::new();
     let [program, same, changed] = ["app", "same.c", "changed.c"].map(|f| shop.write(f, "x\n"));
-    let built = SystemTime::now() - Duration::from_secs(60);
+    let built = SystemTime::UNIX_EPOCH + Duration::from_secs(60);
     for file in [&program, &same] {
         let file = std::fs::File::options().append(true).open(file);
         file.expect("it exists")
@@ -137,6 +137,10 @@ fn what_changed_since_the_build_is_left_out() {
         objects: vec![object(&same, 1, 1), object(&changed, 1, 1)],
         ..Profile::default()
     };
+    // Newer than the program as well, and not the user's: not a word of it.
+    let header = Path::new("/usr/include/stdio.h");
+    assert!(header.metadata().expect("a header").is_file());
+    profile.objects.push(object(header, 1, 1));
     assert_eq!(kept(&mut profile).len(), 1);
     assert_eq!(profile.source_text[0].file, same.display().to_string());
     let limit = format!("{} changed after the program was built", changed.display());

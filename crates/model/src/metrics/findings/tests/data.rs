@@ -161,6 +161,23 @@ fn first_touch_is_right_for_nearly_all_of_the_run() {
     made(180).finds_nothing(first_touch::find);
 }
 
+/// One structure among much that all use alike: its own code can be mended, but `hither map` would leave the run
+/// as it is.
+#[test]
+fn hither_is_not_proposed_where_nothing_is_gained() {
+    let made = |alike: u32| {
+        let made = Made::new(4).pages(4, 0, &by(0, 100));
+        let made = made.pages(alike, 0, &[25; 4]);
+        made.pages(30, 0, &by(1, 100)).named("grid", 30)
+    };
+    for (alike, fixes) in [(0, 2), (100, 1)] {
+        let verdict = made(alike).analysis().report.verdict;
+        assert_eq!(verdict.may_gain(), fixes == 2, "{verdict:?}");
+        let found = made(alike).finds(first_touch::find);
+        assert_eq!(found.fixes.len(), fixes, "{found:?}");
+    }
+}
+
 /// All use all pages alike: no place is right, but one memory of four serves everything.
 #[test]
 fn one_memory_serves_what_all_use() {
