@@ -8,7 +8,8 @@
 #include "host.h"
 
 #define FRAMES HI_FRAMES
-#define STACK_WORDS 96
+#define STACK_WORDS 96       /* read at once, and searched where there are no unwind tables */
+#define FARTHEST_FRAME 8192u /* words */
 #define MAX_PATHS (1u << 15)
 #define PATH_HEADS (1u << 12)
 /* Call paths that are told apart for one return address, and as many again by the next only: of an
@@ -51,19 +52,47 @@ bool alloc_follows_call(uint64_t pc) {
   return false;
 }
 
-/* The callers, innermost first: words on the stack that look like return addresses. */
-static void find_frames(struct path *path, const uint64_t *words, size_t n) {
-  uint32_t found = 1, most = path->is_short ? 2 : FRAMES;
-  for (size_t i = 0; i < n && found < most; i++)
-    if (alloc_follows_call(words[i])) {
-      path->frames[found] = words[i];
-      path->at[found++] = (uint16_t)(i + 1);
+/* The stack above the return address of an allocation function, and the frame pointer there. */
+struct stack {
+  uint64_t base, fp;
+  const uint64_t *words;
+  size_t n; /* words that have been read */
+};
+
+/* The next word on the stack that looks like a return address, for code without unwind tables. It may have
+ * been left there by an earlier call. */
+static bool find_return_address(const struct stack *s, struct frame *f) {
+  for (size_t i = (f->sp - s->base) / sizeof *s->words; i < s->n; i++)
+    if (alloc_follows_call(s->words[i])) {
+      *f = (struct frame){.pc = s->words[i], .sp = s->base + (i + 1) * sizeof *s->words};
+      return true;
     }
+  return false;
 }
 
-static bool matches(const struct path *path, const uint64_t *words, size_t n) {
-  for (uint32_t i = 1; i < FRAMES && path->at[i]; i++)
-    if (path->at[i] > n || words[path->at[i] - 1] != path->frames[i]) return false;
+/* The callers, innermost first. */
+static void find_frames(struct path *path, const struct stack *s) {
+  uint32_t most = path->is_short ? 2 : FRAMES;
+  struct frame f = {path->frames[0], s->base, s->fp, true};
+  for (uint32_t found = 1; found < most; found++) {
+    enum unwound to = unwind(&f);
+    if (to == UNWIND_OUTERMOST || (to == UNWIND_CALLER && !alloc_follows_call(f.pc))) return;
+    if (to == UNWIND_UNKNOWN && !find_return_address(s, &f)) return;
+    uint64_t at = (f.sp - s->base) / sizeof *s->words;
+    if (at > FARTHEST_FRAME) return;
+    path->frames[found] = f.pc;
+    path->at[found] = (uint16_t)at;
+  }
+}
+
+static bool matches(const struct path *path, const struct stack *s) {
+  for (uint32_t i = 1; i < FRAMES && path->at[i]; i++) {
+    size_t at = path->at[i] - 1u;
+    uint64_t word;
+    if (at < s->n) word = s->words[at];
+    else if (!dr_safe_read((void *)(s->base + at * sizeof word), sizeof word, &word, NULL)) return false;
+    if (word != path->frames[i]) return false;
+  }
   return true;
 }
 
@@ -81,16 +110,15 @@ static uint32_t new_path(struct hi_local *t, struct path path, uint32_t kind, ui
   return path.object;
 }
 
-/* The object of what is allocated by the call that returns to `caller`, and by its callers, whose return
- * addresses are among the first `n` words above it on the stack. */
-static uint32_t object_of_callers(void *dc, uint32_t kind, uint64_t caller_pc, const uint64_t *words, size_t n) {
+/* The object of what is allocated by the call that returns to `caller`, and by its callers. */
+static uint32_t object_of_callers(void *dc, uint32_t kind, uint64_t caller_pc, const struct stack *stack) {
   struct path path = {.frames = {caller_pc}};
   uint32_t *head = &heads[path.frames[0] * HI_HASH_MULTIPLIER >> 32 & (PATH_HEADS - 1)];
   uint32_t same = 0, caller = 0, others = 0; /* others: all paths that are not told apart */
   for (uint32_t i = __atomic_load_n(head, __ATOMIC_ACQUIRE); i; i = paths[i].next) {
     if (paths[i].frames[0] != path.frames[0]) continue;
     if (!paths[i].at[1]) others = i;
-    else if (!matches(&paths[i], words, n)) same++;
+    else if (!matches(&paths[i], stack)) same++;
     else if (!paths[i].is_short) return paths[i].object;
     else caller = i;
   }
@@ -98,7 +126,7 @@ static uint32_t object_of_callers(void *dc, uint32_t kind, uint64_t caller_pc, c
   /* Where ids become few, callers are told apart by less, so that the last ones still have counts. */
   uint32_t ids = hi_objects.next_id;
   path.is_short = same >= PATHS_OF_CALL || ids > HI_PROCESS_OBJECTS / 4 * 3;
-  if (same < 2 * PATHS_OF_CALL && ids <= HI_PROCESS_OBJECTS / 8 * 7) find_frames(&path, words, n);
+  if (same < 2 * PATHS_OF_CALL && ids <= HI_PROCESS_OBJECTS / 8 * 7) find_frames(&path, stack);
   if (!path.at[1] && others) return paths[others].object;
   return new_path(host_local(dc), path, kind, head);
 }
@@ -158,7 +186,8 @@ static void before(void *wrap, void **data) {
   size_t got = 0;
   dr_mcontext_t *mc = drwrap_get_mcontext_ex(wrap, DR_MC_INTEGER | DR_MC_CONTROL);
   if (!dr_safe_read((void *)(mc->xsp + 8), sizeof words, words, &got)) got = 0;
-  r.object = object_of_callers(dc, HI_OBJECT_SITE, (uint64_t)drwrap_get_retaddr(wrap), words, got / 8);
+  struct stack stack = {mc->xsp + 8, mc->xbp, words, got / 8};
+  r.object = object_of_callers(dc, HI_OBJECT_SITE, (uint64_t)drwrap_get_retaddr(wrap), &stack);
   struct request *keep = dr_thread_alloc(dc, sizeof *keep);
   *keep = r;
   *data = keep;
@@ -188,13 +217,15 @@ static void after(void *wrap, void *data) {
  * known. The first return address on the stack is that in the caller of mmap, or of what the program has in
  * its place. */
 static uint32_t object_of_mapping(void *dc) {
-  dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_CONTROL};
+  dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_INTEGER | DR_MC_CONTROL};
   uint64_t words[STACK_WORDS];
   size_t got = 0, first = 0;
   if (!dr_get_mcontext(dc, &mc) || !dr_safe_read((void *)mc.xsp, sizeof words, words, &got)) return HI_OBJECT_NONE;
   while (first < got / 8 && !alloc_follows_call(words[first])) first++;
   if (first == got / 8) return HI_OBJECT_NONE;
-  return object_of_callers(dc, HI_OBJECT_MAPPING, words[first], words + first + 1, got / 8 - first - 1);
+  size_t above = first + 1;
+  struct stack stack = {mc.xsp + above * sizeof *words, mc.xbp, words + above, got / 8 - above};
+  return object_of_callers(dc, HI_OBJECT_MAPPING, words[first], &stack);
 }
 
 /* After a system call that made a mapping. Those that allocation functions make hold blocks. */

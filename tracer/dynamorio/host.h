@@ -279,6 +279,15 @@ void modules_forget_lock(void);
 bool modules_contain(uint64_t address, uint64_t length);
 bool modules_executable(uint64_t address);
 bool modules_system(uint64_t address);
+uint64_t modules_unwind_tables(uint64_t address); /* .eh_frame_hdr of the file with this code; 0: none */
+
+/* unwind.c: who called a function */
+struct frame {
+  uint64_t pc, sp, fp; /* after the call that the function made has returned */
+  bool knows_fp;
+};
+enum unwound { UNWIND_CALLER, UNWIND_OUTERMOST, UNWIND_UNKNOWN };
+enum unwound unwind(struct frame *frame);
 
 /* alloc.c: heap blocks */
 void alloc_init(void);

@@ -1,10 +1,11 @@
 /* modules.c: the ELF files that the process has loaded. */
 #include "host.h"
+#include <elf.h>
 #include <sys/stat.h>
 
 #define MAX_MODULES HI_CODE_RANGES
 static struct {
-  uint64_t start, end, code_start, code_end;
+  uint64_t start, end, code_start, code_end, unwind_tables;
   bool system;
 } modules[MAX_MODULES];
 static uint32_t nmodules;
@@ -19,6 +20,18 @@ static void code_bounds(const module_data_t *m, uint64_t *start, uint64_t *end) 
     if (s < *start) *start = s;
     if (e > *end) *end = e;
   }
+}
+
+/* .eh_frame_hdr in memory; 0: none. */
+static uint64_t unwind_tables(const module_data_t *m) {
+  Elf64_Ehdr file;
+  Elf64_Phdr part;
+  if (!dr_safe_read(m->start, sizeof file, &file, NULL) || file.e_phentsize != sizeof part) return 0;
+  for (uint32_t i = 0; i < file.e_phnum; i++) {
+    if (!dr_safe_read(m->start + file.e_phoff + i * sizeof part, sizeof part, &part, NULL)) return 0;
+    if (part.p_type == PT_GNU_EH_FRAME) return (uint64_t)(m->start - m->preferred_base) + part.p_vaddr;
+  }
+  return 0;
 }
 
 /* The largest segment of code that may be read, which is nearly always the only one: between two there
@@ -70,6 +83,7 @@ static void on_load(void *dc, const module_data_t *m, bool loaded) {
     modules[nmodules].start = (uint64_t)m->start;
     modules[nmodules].end = (uint64_t)m->end;
     modules[nmodules].system = m->full_path && is_system(m->full_path);
+    modules[nmodules].unwind_tables = unwind_tables(m);
     code_bounds(m, &modules[nmodules].code_start, &modules[nmodules].code_end);
     set_code_range(nmodules, readable_code(m, file_identity(&st)));
     __atomic_store_n(&nmodules, nmodules + 1, __ATOMIC_RELEASE);
@@ -134,4 +148,9 @@ bool modules_executable(uint64_t address) { return module_with(address) < MAX_MO
 bool modules_system(uint64_t address) {
   uint32_t module = module_with(address);
   return module < MAX_MODULES && modules[module].system;
+}
+
+uint64_t modules_unwind_tables(uint64_t address) {
+  uint32_t module = module_with(address);
+  return module < MAX_MODULES ? modules[module].unwind_tables : 0;
 }

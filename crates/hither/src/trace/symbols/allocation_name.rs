@@ -24,9 +24,15 @@ pub(super) struct ProgramFrame {
 impl ProgramSymbols {
     pub(super) fn name_allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
         let own = self.program_frames(frames);
-        // OpenMP's runtime keeps its blocks, and its calls have the lines of neighbours.
-        if let Some((runtime, _)) = frames.first().filter(|f| is_openmp(&f.0)) {
+        // OpenMP's runtime keeps its blocks, also those of the threads that it has made for it, and its calls
+        // have the lines of neighbours.
+        let mut inner = frames.iter().take_while(|f| frame_filter::is_runtime(&f.0));
+        if let Some((runtime, _)) = inner.find(|f| is_openmp(&f.0)) {
             return blocks_of(runtime);
+        }
+        let extension = self.extension_frames(frames, &own);
+        if !extension.is_empty() {
+            return self.name_in_extension(extension);
         }
         for (index, at) in own.iter().enumerate() {
             match self.receiver(at) {
@@ -44,6 +50,40 @@ impl ProgramSymbols {
         match own.first() {
             Some(at) => name_after_line(at),
             None => self.name_by_offset(frames),
+        }
+    }
+
+    /// The calls within an extension that an interpreter called, where they have no lines: those of the interpreter,
+    /// which come next, are the same for all extensions.
+    fn extension_frames<'a>(
+        &self,
+        frames: &'a [(PathBuf, u64)],
+        own: &[ProgramFrame],
+    ) -> &'a [(PathBuf, u64)] {
+        let interpreted = |file: &Path| frame_filter::is_interpreter(file);
+        let end = frames.iter().position(|(file, _)| interpreted(file));
+        let before = &frames[..end.unwrap_or(0)];
+        let has_lines = own.first().is_some_and(|at| !interpreted(&at.file));
+        let inside = before.iter().any(|(f, _)| !frame_filter::is_runtime(f));
+        if inside && !has_lines {
+            before
+        } else {
+            &[]
+        }
+    }
+
+    /// After the innermost function that has a symbol; else after the one that the interpreter called, for within an
+    /// extension all that it allocates comes from one place.
+    fn name_in_extension(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
+        let name = self.name_by_offset(frames);
+        let inner = frames.iter().find(|(f, _)| !frame_filter::is_runtime(f));
+        let outer = inner.and_then(|(file, _)| frames.iter().rfind(|(f, _)| f == file));
+        match outer {
+            Some((file, pc)) if name.function.is_empty() && name.line == 0 => AllocationName {
+                name: frame_filter::offset_label(file, *pc, None),
+                ..name
+            },
+            _ => name,
         }
     }
 

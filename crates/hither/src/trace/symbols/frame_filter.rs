@@ -50,7 +50,7 @@ const LIBRARY_SOURCES: [&str; 8] = [
 ];
 
 /// Functions that hand a block on: the caller is the one that wants it.
-const WRAPPING: [&str; 7] = [
+const WRAPPING: [&str; 8] = [
     "malloc",
     "calloc",
     "realloc",
@@ -58,6 +58,7 @@ const WRAPPING: [&str; 7] = [
     "operator new",
     "strdup",
     "aligned_alloc",
+    "pydatamem",
 ];
 
 pub fn is_runtime(file: &Path) -> bool {
@@ -69,6 +70,23 @@ pub fn is_runtime(file: &Path) -> bool {
 pub fn is_tracer(file: &Path) -> bool {
     let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
     name.starts_with("libdynamorio") || name.starts_with("libhither")
+}
+
+/// Programs and libraries that execute programs in their own language, whose calls are all made in a few places.
+const INTERPRETERS: [&str; 8] = [
+    "python",
+    "libpython",
+    "ruby",
+    "libruby",
+    "perl",
+    "libperl",
+    "libR.so",
+    "liblua",
+];
+
+pub fn is_interpreter(file: &Path) -> bool {
+    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    INTERPRETERS.iter().any(|i| name.starts_with(i))
 }
 
 /// A library of the system: not what the user can change.

@@ -442,12 +442,39 @@ fn blocks_that_the_openmp_runtime_keeps_are_its_own() {
     let program = shop.build("c.c", C, &["-g"]);
     let first = calls_of(&calls(&shop, &program), "calloc")[0];
     let runtime = PathBuf::from("/usr/lib/x86_64-linux-gnu/libgomp.so.1");
-    let stack = [(runtime, 0x1000), (program, first)];
-    let found = ProgramSymbols::new().allocation_name(&stack);
-    assert_eq!(
-        (found.name.as_str(), found.line),
-        ("blocks of libgomp.so.1", 0)
-    );
+    let loader = PathBuf::from("/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
+    let kept = [(runtime.clone(), 0x1000), (program.clone(), first)];
+    let of_a_thread = [(loader, 0x2000), (runtime, 0x1000), (program, first)];
+    for stack in [&kept[..], &of_a_thread[..]] {
+        let found = ProgramSymbols::new().allocation_name(stack);
+        assert_eq!(
+            (found.name.as_str(), found.line),
+            ("blocks of libgomp.so.1", 0)
+        );
+    }
+}
+
+/// All calls of extensions have the same lines in an interpreter, and all that one allocates comes from one place
+/// in it.
+#[test]
+fn blocks_of_an_extension_are_named_after_what_the_interpreter_calls() {
+    let shop = Workshop::new();
+    let interpreter = shop.build("c.c", C, &["-g"]);
+    let python = shop.path("python3.11");
+    std::fs::rename(&interpreter, &python).expect("a program");
+    let call = calls_of(&calls(&shop, &python), "calloc")[0];
+    let frames = |of: &[(&str, u64)]| -> Vec<(PathBuf, u64)> {
+        let extension = of.iter().map(|(file, pc)| (PathBuf::from(file), *pc));
+        extension.chain([(python.clone(), call)]).collect()
+    };
+    let name = |of: &[(&str, u64)]| ProgramSymbols::new().allocation_name(&frames(of)).name;
+    let (array, linear) = ("/opt/array.so", "/opt/linear.so");
+    let inside = [(array, 0x10), (array, 0x20), (linear, 0x30)];
+    assert_eq!(name(&inside), "array.so+0x20");
+    assert_eq!(name(&inside[2..]), "linear.so+0x30");
+    let libc = [("/usr/lib/x86_64-linux-gnu/libc.so.6", 0x40)];
+    assert_eq!(name(&libc), name(&[]));
+    assert!(!name(&[]).contains(".so"));
 }
 
 #[test]

@@ -1,0 +1,290 @@
+/* unwind.c: the caller of a frame, by the unwind tables of its file (.eh_frame and .eh_frame_hdr of the Linux
+ * Standard Base, call frame information of DWARF 5, 6.4).
+ *
+ * Of all that tables may say, what compilers say of functions: where the frame ends, counted from the stack or
+ * the frame pointer, and where the frame pointer of the caller is. Nothing in a file is trusted. */
+#include "host.h"
+
+enum { RBP = 6, RSP = 7, RETURN_ADDRESS = 16 };
+/* Encodings of pointers. */
+enum {
+  ABSOLUTE_8 = 0x00,
+  UNSIGNED_2 = 0x02,
+  UNSIGNED_4 = 0x03,
+  SIGNED_4 = 0x0b,
+  FROM_HERE_4 = 0x1b,
+  FROM_TABLE_4 = 0x3b
+};
+enum { BASE_RBP = 0x76, DEREFERENCE = 0x06 }; /* operations of an expression */
+
+#define LARGEST_ENTRY 1024u
+#define STATES 8u
+
+/* Bytes of an entry that are left. */
+struct reader {
+  const byte *at, *end;
+  bool failed;
+};
+
+/* Where the frame ends: `offset` from a register, or what lies there. */
+struct row {
+  uint32_t base;
+  int64_t offset;
+  bool indirect;
+  /* Where the caller's frame pointer is, from the end of the frame, or from the frame pointer itself. */
+  enum { FP_SAME, FP_BY_END, FP_BY_FP } fp;
+  int64_t fp_offset;
+  bool outermost;
+};
+
+static uint64_t read_number(struct reader *r, uint32_t bytes) {
+  uint64_t value = 0;
+  if ((size_t)(r->end - r->at) < bytes) {
+    r->failed = true;
+    return 0;
+  }
+  memcpy(&value, r->at, bytes);
+  r->at += bytes;
+  return value;
+}
+
+static uint64_t read_uleb(struct reader *r) {
+  uint64_t value = 0;
+  for (uint32_t shift = 0;; shift += 7) {
+    uint64_t b = read_number(r, 1);
+    if (shift < 64) value |= (b & 0x7f) << shift;
+    if (!(b & 0x80)) return value;
+  }
+}
+
+static int64_t read_sleb(struct reader *r) {
+  uint64_t value = 0, b;
+  uint32_t shift = 0;
+  do {
+    b = read_number(r, 1);
+    if (shift < 64) value |= (b & 0x7f) << shift;
+    shift += 7;
+  } while (b & 0x80);
+  if (shift < 64 && b & 0x40) value |= ~0ull << shift;
+  return (int64_t)value;
+}
+
+static struct reader read_block(struct reader *r) {
+  uint64_t length = read_uleb(r);
+  if (length > (uint64_t)(r->end - r->at)) r->failed = true, length = 0;
+  struct reader block = {r->at, r->at + length, r->failed};
+  r->at += length;
+  return block;
+}
+
+static uint32_t encoded_bytes(uint32_t encoding) {
+  switch (encoding & 0x0f) {
+  case UNSIGNED_2: return 2;
+  case UNSIGNED_4:
+  case SIGNED_4: return 4;
+  default: return 8;
+  }
+}
+
+/* What is said of all functions of an entry of the first kind (CIE). */
+struct common {
+  uint64_t code_factor;
+  int64_t data_factor;
+  uint32_t encoding;
+  bool has_data;
+  struct reader program;
+};
+
+/* Copies an entry; returns its bytes behind the length. */
+static struct reader read_entry(uint64_t address, byte *to) {
+  uint32_t length;
+  struct reader none = {to, to, true};
+  if (!dr_safe_read((void *)address, sizeof length, &length, NULL) || length > LARGEST_ENTRY) return none;
+  if (!dr_safe_read((void *)(address + 4), length, to, NULL)) return none;
+  return (struct reader){to, to + length, false};
+}
+
+static bool read_common(uint64_t address, byte *bytes, struct common *c) {
+  struct reader r = read_entry(address, bytes);
+  *c = (struct common){.encoding = ABSOLUTE_8};
+  if (read_number(&r, 4) != 0) return false;
+  uint64_t version = read_number(&r, 1);
+  const char *kind = (const char *)r.at;
+  while (read_number(&r, 1)) {}
+  if (r.failed || (version != 1 && version != 3)) return false;
+  c->code_factor = read_uleb(&r);
+  c->data_factor = read_sleb(&r);
+  if (version == 1) read_number(&r, 1);
+  else read_uleb(&r);
+  if (*kind == 'z') {
+    struct reader data = read_block(&r);
+    for (kind++; *kind; kind++) {
+      if (*kind == 'R') c->encoding = (uint32_t)read_number(&data, 1);
+      else if (*kind == 'L') read_number(&data, 1);
+      else if (*kind == 'P') read_number(&data, encoded_bytes((uint32_t)read_number(&data, 1)));
+      else return false; /* S: where a signal came, there was no call */
+    }
+    c->has_data = true;
+    r.failed |= data.failed;
+  } else if (*kind) return false;
+  c->program = r;
+  return !r.failed;
+}
+
+/* An expression of the form *(rbp + offset), or without `*`. */
+static bool read_expression(struct reader *r, int64_t *offset, bool *indirect) {
+  struct reader block = read_block(r);
+  if (read_number(&block, 1) != BASE_RBP) return false;
+  *offset = read_sleb(&block);
+  *indirect = block.at < block.end && read_number(&block, 1) == DEREFERENCE;
+  return !block.failed && block.at == block.end;
+}
+
+static void save(struct row *row, uint64_t which, int64_t offset) {
+  if (which == RBP) row->fp = FP_BY_END, row->fp_offset = offset;
+}
+
+static void end_at(struct row *row, uint64_t base, int64_t offset) {
+  row->base = (uint32_t)base;
+  row->offset = offset;
+  row->indirect = false;
+}
+
+static void restore(struct row *row, uint64_t which, const struct row *first) {
+  if (which == RBP) row->fp = first->fp, row->fp_offset = first->fp_offset;
+}
+
+/* An instruction that says something of the row. False where it is not known. */
+static bool apply(uint32_t op, struct reader *r, const struct common *c, const struct row *first, struct row *row) {
+  enum { OFFSET = 2, RESTORE = 3 }; /* in the upper two bits, the register in the others */
+  enum { NOP, OFFSET_EXTENDED = 5, RESTORE_EXTENDED, UNDEFINED, SAME_VALUE, DEF_CFA = 12, DEF_CFA_REGISTER };
+  enum { DEF_CFA_OFFSET = 14, DEF_CFA_EXPRESSION, EXPRESSION, OFFSET_EXTENDED_SF, DEF_CFA_SF, DEF_CFA_OFFSET_SF };
+  enum { VAL_EXPRESSION = 22, ARGUMENTS_SIZE = 46 };
+  bool indirect = false;
+  uint64_t which;
+  if (op >> 6 == OFFSET) save(row, op & 63, (int64_t)read_uleb(r) * c->data_factor);
+  if (op >> 6 == RESTORE) restore(row, op & 63, first);
+  if (op >> 6) return !r->failed;
+  switch (op) {
+  case NOP: break;
+  case OFFSET_EXTENDED:
+    which = read_uleb(r);
+    save(row, which, (int64_t)read_uleb(r) * c->data_factor);
+    break;
+  case OFFSET_EXTENDED_SF:
+    which = read_uleb(r);
+    save(row, which, read_sleb(r) * c->data_factor);
+    break;
+  case RESTORE_EXTENDED: restore(row, read_uleb(r), first); break;
+  case UNDEFINED: row->outermost |= read_uleb(r) == RETURN_ADDRESS; break;
+  case SAME_VALUE:
+    if (read_uleb(r) == RBP) row->fp = FP_SAME;
+    break;
+  case DEF_CFA:
+    which = read_uleb(r);
+    end_at(row, which, (int64_t)read_uleb(r));
+    break;
+  case DEF_CFA_SF:
+    which = read_uleb(r);
+    end_at(row, which, read_sleb(r) * c->data_factor);
+    break;
+  case DEF_CFA_REGISTER: end_at(row, read_uleb(r), row->offset); break;
+  case DEF_CFA_OFFSET: row->offset = (int64_t)read_uleb(r); break;
+  case DEF_CFA_OFFSET_SF: row->offset = read_sleb(r) * c->data_factor; break;
+  case DEF_CFA_EXPRESSION: row->base = RBP; return read_expression(r, &row->offset, &row->indirect);
+  case EXPRESSION:
+    if (read_uleb(r) != RBP) read_block(r);
+    else if (!read_expression(r, &row->fp_offset, &indirect) || indirect) return false;
+    else row->fp = FP_BY_FP;
+    break;
+  case VAL_EXPRESSION: read_uleb(r), read_block(r); break;
+  case ARGUMENTS_SIZE: read_uleb(r); break;
+  default: return false;
+  }
+  return !r->failed;
+}
+
+/* Follows a program up to `distance` bytes behind the function's start. */
+static bool run(struct reader r, const struct common *c, uint64_t distance, const struct row *first, struct row *row) {
+  enum { ADVANCE = 1, ADVANCE_1 = 2, ADVANCE_4 = 4, REMEMBER = 10, RECALL };
+  struct row states[STATES];
+  uint32_t kept = 0;
+  for (uint64_t at = 0; r.at < r.end;) {
+    uint32_t op = (uint32_t)read_number(&r, 1);
+    if (op >> 6 == ADVANCE) at += (op & 63) * c->code_factor;
+    else if (op >= ADVANCE_1 && op <= ADVANCE_4) at += read_number(&r, 1u << (op - ADVANCE_1)) * c->code_factor;
+    else if (op == REMEMBER && kept < STATES) states[kept++] = *row;
+    else if (op == RECALL && kept > 0) *row = states[--kept];
+    else if (!apply(op, &r, c, first, row)) return false;
+    if (at > distance) break;
+  }
+  return !r.failed;
+}
+
+/* The entry of the function with an address, by the sorted table of its file; 0: none. */
+static uint64_t find_entry(uint64_t header, uint64_t address) {
+  struct {
+    byte version, of_frames, of_count, of_table;
+    int32_t frames;
+    uint32_t count;
+  } head;
+  struct {
+    int32_t start, entry;
+  } found = {0};
+  if (!dr_safe_read((void *)header, sizeof head, &head, NULL)) return 0;
+  if (head.version != 1 || head.of_frames != FROM_HERE_4 || head.of_count != UNSIGNED_4 ||
+      head.of_table != FROM_TABLE_4)
+    return 0;
+  uint64_t table = header + sizeof head, wanted = address - header;
+  uint32_t low = 0, high = head.count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (!dr_safe_read((void *)(table + middle * sizeof found), sizeof found, &found, NULL)) return 0;
+    if ((int64_t)found.start <= (int64_t)wanted) low = middle + 1;
+    else high = middle;
+  }
+  if (!low || !dr_safe_read((void *)(table + (low - 1) * sizeof found), sizeof found, &found, NULL)) return 0;
+  return header + (uint64_t)(int64_t)found.entry;
+}
+
+/* What the tables say of an address in the code of a file. */
+static bool find_row(uint64_t header, uint64_t address, struct row *row) {
+  byte bytes[LARGEST_ENTRY], common_bytes[LARGEST_ENTRY];
+  uint64_t entry = find_entry(header, address);
+  if (!entry) return false;
+  struct reader r = read_entry(entry, bytes);
+  uint64_t back = read_number(&r, 4);
+  struct common c;
+  if (r.failed || !back || !read_common(entry + 4 - back, common_bytes, &c)) return false;
+  uint32_t width = encoded_bytes(c.encoding);
+  uint64_t start = read_number(&r, width);
+  if (c.encoding == FROM_HERE_4) start = entry + 8 + (uint64_t)(int64_t)(int32_t)start;
+  else if (c.encoding != ABSOLUTE_8 && c.encoding != UNSIGNED_4) return false;
+  uint64_t length = read_number(&r, width);
+  if (c.has_data) read_block(&r);
+  if (r.failed || address < start || address - start >= length) return false;
+  *row = (struct row){.base = RSP};
+  struct row none = *row;
+  if (!run(c.program, &c, 0, &none, row)) return false;
+  struct row first = *row;
+  return run(r, &c, address - start, &first, row);
+}
+
+/* Makes a frame its caller. */
+enum unwound unwind(struct frame *f) {
+  struct row row;
+  /* The return address may be that of the next function. */
+  uint64_t header = modules_unwind_tables(f->pc - 1);
+  if (!header || !find_row(header, f->pc - 1, &row)) return UNWIND_UNKNOWN;
+  if (row.outermost) return UNWIND_OUTERMOST;
+  if (row.base != RSP && (row.base != RBP || !f->knows_fp)) return UNWIND_UNKNOWN;
+  uint64_t end = (row.base == RSP ? f->sp : f->fp) + (uint64_t)row.offset, fp = f->fp;
+  if (row.indirect && !dr_safe_read((void *)end, sizeof end, &end, NULL)) return UNWIND_UNKNOWN;
+  uint64_t saved = (row.fp == FP_BY_END ? end : f->fp) + (uint64_t)row.fp_offset, pc;
+  bool knows_fp = f->knows_fp || row.fp == FP_BY_END;
+  if (row.fp != FP_SAME) knows_fp = knows_fp && dr_safe_read((void *)saved, sizeof fp, &fp, NULL);
+  if (end <= f->sp || end % sizeof(uint64_t) || !dr_safe_read((void *)(end - 8), sizeof pc, &pc, NULL))
+    return UNWIND_UNKNOWN;
+  *f = (struct frame){pc, end, fp, knows_fp};
+  return UNWIND_CALLER;
+}
