@@ -150,6 +150,8 @@ static void end_at(struct row *row, uint64_t base, int64_t offset) {
   row->indirect = false;
 }
 
+static int64_t scaled(const struct common *c, uint64_t value) { return (int64_t)(value * (uint64_t)c->data_factor); }
+
 static void restore(struct row *row, uint64_t which, const struct row *first) {
   if (which == RBP) row->fp = first->fp, row->fp_offset = first->fp_offset;
 }
@@ -162,18 +164,18 @@ static bool apply(uint32_t op, struct reader *r, const struct common *c, const s
   enum { VAL_EXPRESSION = 22, ARGUMENTS_SIZE = 46 };
   bool indirect = false;
   uint64_t which;
-  if (op >> 6 == OFFSET) save(row, op & 63, (int64_t)read_uleb(r) * c->data_factor);
+  if (op >> 6 == OFFSET) save(row, op & 63, scaled(c, read_uleb(r)));
   if (op >> 6 == RESTORE) restore(row, op & 63, first);
   if (op >> 6) return !r->failed;
   switch (op) {
   case NOP: break;
   case OFFSET_EXTENDED:
     which = read_uleb(r);
-    save(row, which, (int64_t)read_uleb(r) * c->data_factor);
+    save(row, which, scaled(c, read_uleb(r)));
     break;
   case OFFSET_EXTENDED_SF:
     which = read_uleb(r);
-    save(row, which, read_sleb(r) * c->data_factor);
+    save(row, which, scaled(c, (uint64_t)read_sleb(r)));
     break;
   case RESTORE_EXTENDED: restore(row, read_uleb(r), first); break;
   case UNDEFINED: row->outermost |= read_uleb(r) == RETURN_ADDRESS; break;
@@ -186,11 +188,11 @@ static bool apply(uint32_t op, struct reader *r, const struct common *c, const s
     break;
   case DEF_CFA_SF:
     which = read_uleb(r);
-    end_at(row, which, read_sleb(r) * c->data_factor);
+    end_at(row, which, scaled(c, (uint64_t)read_sleb(r)));
     break;
   case DEF_CFA_REGISTER: end_at(row, read_uleb(r), row->offset); break;
   case DEF_CFA_OFFSET: row->offset = (int64_t)read_uleb(r); break;
-  case DEF_CFA_OFFSET_SF: row->offset = read_sleb(r) * c->data_factor; break;
+  case DEF_CFA_OFFSET_SF: row->offset = scaled(c, (uint64_t)read_sleb(r)); break;
   case DEF_CFA_EXPRESSION: row->base = RBP; return read_expression(r, &row->offset, &row->indirect);
   case EXPRESSION:
     if (read_uleb(r) != RBP) read_block(r);

@@ -85,6 +85,14 @@ fn allocations_with_many_callers_leave_room_for_blocks() {
     assert_block_is_counted(&check(&[&built("callers")], 1, 1));
 }
 
+/// The tables by which callers are found are nothing that the program needs, and may say anything.
+#[test]
+fn damaged_unwind_tables_do_no_harm() {
+    for program in ["callers-noise", "callers-wrong"] {
+        assert_block_is_counted(&check(&[&built(program)], 1, 1));
+    }
+}
+
 /// A child that cannot be traced any more leaves the windows of its parent.
 #[test]
 fn children_beyond_the_limit_run_unrecorded() {

@@ -120,6 +120,11 @@ fn built(name: &str) -> String {
              for i in 2 3 4 5 6 7 8; do cp libraries1.so libraries$i.so; done
              gcc -O1 -g -o libraries {SOURCES}/libraries.c -ldl
              gcc -std=gnu11 -O1 -g -o callers {SOURCES}/callers.c
+             objcopy --dump-section .eh_frame=frames callers
+             tr '\\100-\\377' '\\300-\\377\\100-\\277' < frames > noise
+             objcopy --update-section .eh_frame=noise callers callers-noise
+             tr '\\200-\\377' '\\201-\\377\\200' < frames > noise
+             objcopy --update-section .eh_frame=noise callers callers-wrong
              gcc -DLIBRARY -shared -fPIC -o libjli.so {SOURCES}/launcher.c
              gcc -o launcher {SOURCES}/launcher.c -L. -ljli -Wl,-rpath,$PWD; chmod 755 ."
         );
