@@ -10,71 +10,35 @@ use super::study::options::{ShortStudy, SimOptions};
 use super::study::progress::Progress;
 use super::study::run_recording::RunRecording;
 use super::study::sim_machine::SimMachine;
-use super::study::{forecast, LEAST_WINDOWS};
+use super::study::{forecast, forecast_with_chance};
 
 /// How far a short study goes.
 struct StudyRound {
-    /// Accesses simulated in all, and of a window at most.
+    /// Accesses simulated in all, and of a window about.
     accesses: u64,
     piece: u64,
     /// Policies at most, beside the system.
     policies: usize,
-    /// Seeds of the system's own placements.
-    seeds: u32,
 }
 
-/// First all policies, by pieces of windows; then the one that promises most, by whole windows, of which three of 8 threads
-/// for 10 ms must fit in: NPB BT has 41 million accesses in one.
+/// First all policies, to see which promises most; then that one alone, by pieces of many more windows: the interval is as
+/// wide as windows differ (NPB SP by few whole windows: 11.0 % by windows, 0.5 % by seeds).
 const ROUNDS: [StudyRound; 2] = [
     StudyRound {
         accesses: 120_000_000,
-        piece: 4_000_000,
+        piece: 2_000_000,
         policies: usize::MAX,
-        seeds: 4,
     },
     StudyRound {
-        accesses: 370_000_000,
-        piece: WHOLE_WINDOWS,
+        accesses: 240_000_000,
+        piece: 4_000_000,
         policies: 1,
-        seeds: 2,
     },
 ];
-const WHOLE_WINDOWS: u64 = u64::MAX;
 
-/// The accesses of a recording, as far as they decide what of it is played.
-#[derive(Clone, Copy)]
-struct RecordedAccesses {
-    mean_window: u64,
-    /// Where all of a run was recorded, which cannot be cut short.
-    whole_run: Option<u64>,
-}
-
-impl RecordedAccesses {
-    fn of(recording: &RunRecording) -> RecordedAccesses {
-        RecordedAccesses {
-            mean_window: recording.mean_window(),
-            whole_run: recording.is_whole().then(|| recording.bursts.accesses()),
-        }
-    }
-
-    /// What a study plays of each placement at least.
-    fn least(self, piece: u64) -> u64 {
-        let windows = match piece {
-            WHOLE_WINDOWS => LEAST_WINDOWS.saturating_mul(self.mean_window),
-            _ => 0,
-        };
-        self.whole_run.unwrap_or(windows)
-    }
-
-    /// Whether a study plays parts of windows, which hold some steps of a program and not others. NPB BT gained 14 to 46 % in
-    /// pieces of 15 %, and 13 % in whole windows.
-    fn are_cut(self, short: ShortStudy) -> bool {
-        self.whole_run.is_none() && short.cuts(self.mean_window)
-    }
-}
-
-/// What a short study compares with the system.
-const SHORT: [&str; 3] = ["locality", SPREAD, "scatter"];
+/// Seeds of the system's own placements in the first round, which tells how far one of them may be off. What follows
+/// is played with one.
+const SEEDS: u32 = 4;
 
 /// What to map with.
 pub struct BestPolicies {
@@ -82,8 +46,8 @@ pub struct BestPolicies {
     /// The share of the system's time that they are predicted to save, and whether it is surely no loss.
     pub gain: f64,
     pub gains: bool,
-    /// Windows were too long to be played whole, so that neither is sure.
-    pub cut: bool,
+    /// The interval of confidence holds nothing that is worth binding for.
+    hopeless: bool,
     pub verdict: String,
 }
 
@@ -100,6 +64,12 @@ fn surely_gains(time: RatioEstimate) -> bool {
     let gain = 1.0 - time.value;
     let sure = |half: f64| gain > half * WIDTH;
     gain >= WORTH_BINDING && time.half_width.is_some_and(sure)
+}
+
+/// Whether not even the most that the interval holds is worth binding for.
+fn gains_nothing(time: RatioEstimate) -> bool {
+    time.half_width
+        .is_some_and(|half| 1.0 - time.value + half < WORTH_BINDING)
 }
 
 /// The fastest of the usual policies that `hither map` has and that leave nothing to chance, with
@@ -127,82 +97,82 @@ pub fn best(
     fastest(options, &forecast, |_| false)
 }
 
-/// The same by a short study of few policies; `None` where the recording is of a whole run, which
+/// The same by a short study of these policies; `None` where the recording is of a whole run, which
 /// cannot be cut short, and a long one.
 ///
 /// # Errors
 /// As [`best`].
 pub fn best_in_short(
     options: &MapOptions,
+    policies: &[&str],
     recording: &RunRecording,
     progress: &dyn Progress,
 ) -> Result<Option<BestPolicies>> {
     let model = SimMachine::of_map(options, recording.input.placed.len())?;
-    let study = study(options, &SHORT, SimOptions::default())?;
-    let recorded = RecordedAccesses::of(recording);
-    in_rounds(study, recorded, |study, cut| {
-        let forecast = forecast(study, recording, &model, progress)?;
+    let study = study(options, policies, SimOptions::default())?;
+    let whole_run = recording.is_whole().then(|| recording.bursts.accesses());
+    in_rounds(study, whole_run, |study, last| {
+        let (forecast, chance) = forecast_with_chance(study, recording, &model, progress)?;
         // One window of many that there might have been says nothing of how the others do.
-        let judged = recording.is_whole() || !cut && forecast.sample.windows > 1;
+        let judged = last && (recording.is_whole() || forecast.sample.windows > 1);
         let sure = |p: &PredictedPlacement| judged && p.relative.time.is_some_and(surely_gains);
         let best = fastest(options, &forecast, sure)?;
-        Ok((forecast, best))
+        Ok((forecast, chance, best))
     })
 }
 
-/// Plays the rounds until one is sure or promises nothing, but those for which too much was recorded; what the last of
-/// them finds. Of cut windows nothing is sure, not even that there is no gain.
+/// What a round finds: all figures, by what share one seed of the system's placement may be off, and the fastest.
+type RoundResult = (PlacementComparison, Option<f64>, BestPolicies);
+
+/// Plays the rounds until there is surely nothing to gain; what the last of them finds. `whole_run`: accesses of a
+/// recording of a whole run, all of which are played in the one round that has room for them.
 fn in_rounds(
     mut study: SimOptions,
-    recorded: RecordedAccesses,
-    mut play: impl FnMut(&SimOptions, bool) -> Result<(PlacementComparison, BestPolicies)>,
+    whole_run: Option<u64>,
+    mut play: impl FnMut(&SimOptions, bool) -> Result<RoundResult>,
 ) -> Result<Option<BestPolicies>> {
-    let mut found: Option<(PlacementComparison, BestPolicies)> = None;
-    let mut cut = false;
-    for round in &ROUNDS {
-        if let Some((forecast, _)) = &found {
-            let least = if cut {
-                f64::NEG_INFINITY
-            } else {
-                WORTH_BINDING
-            };
-            study.policies = promising(&study.policies, forecast, (round.policies, least));
+    let mut found: Option<RoundResult> = None;
+    for (at, round) in ROUNDS.iter().enumerate() {
+        study.seeds = SEEDS;
+        let mut chance = 0.0;
+        if let Some((forecast, of_one, _)) = &found {
+            study.policies = promising(&study.policies, forecast, round.policies);
+            study.seeds = if of_one.is_some() { 1 } else { SEEDS };
+            chance = of_one.unwrap_or(0.0);
         }
-        let plans = study.policies.len() as u64 - 1 + u64::from(round.seeds);
-        let budget = round.accesses / plans;
-        if recorded.least(round.piece) > budget {
+        let plans = study.policies.len() as u64 - 1 + u64::from(study.seeds);
+        let accesses = round.accesses / plans;
+        if whole_run.is_some_and(|all| all > accesses) {
             continue;
         }
-        let short = ShortStudy {
-            accesses: budget,
+        study.short = Some(ShortStudy {
+            accesses,
             piece: round.piece,
-        };
-        cut = recorded.are_cut(short);
-        study.short = Some(short);
-        study.seeds = round.seeds;
+            chance,
+        });
         // What a migration costs is spread over a whole window, of which a part is played.
         study.migrations = 0.0;
-        let (forecast, best) = play(&study, cut)?;
-        let unsure = !best.gains && (best.gain >= WORTH_BINDING || cut);
-        found = Some((forecast, BestPolicies { cut, ..best }));
-        if !unsure {
+        let last = whole_run.is_some() || at + 1 == ROUNDS.len();
+        let played = play(&study, last)?;
+        let over = last || played.2.hopeless;
+        found = Some(played);
+        if over {
             break;
         }
     }
-    Ok(found.map(|(_, best)| best))
+    Ok(found.map(|(.., best)| best))
 }
 
-/// Of the policies that were compared, the system and the fastest: so many, of those that gain so much.
+/// Of the policies that were compared, the system and so many of the fastest.
 fn promising(
     compared: &[PolicyPair],
     forecast: &PlacementComparison,
-    (most, least): (usize, f64),
+    most: usize,
 ) -> Vec<PolicyPair> {
     let ratio = |p: &PredictedPlacement| p.relative.time.map_or(1.0, |time| time.value);
     let all = compared.iter().zip(&forecast.placements);
     let (system, mut others): (Vec<_>, Vec<_>) =
         all.partition(|(pair, _)| pair.threads == ThreadPolicyArg::Os);
-    others.retain(|(_, p)| 1.0 - ratio(p) >= least);
     others.sort_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b)));
     // Placing pages where they are anyway makes no other placement.
     others.dedup_by(|(_, a), (_, b)| ratio(a) == ratio(b));
@@ -258,7 +228,7 @@ fn fastest(
             ..options.clone()
         },
         gains: preferred(fastest),
-        cut: false,
+        hopeless: fastest.relative.time.is_some_and(gains_nothing),
         gain: fastest.relative.time.map_or(0.0, |time| 1.0 - time.value),
         verdict: forecast.verdict.clone(),
     })
@@ -318,32 +288,33 @@ mod tests {
 
     /// NPB SP was left unplaced: of two windows a gain of 21 % was not sure.
     #[test]
-    fn what_promises_a_gain_is_played_for_longer() {
-        let check = |first: &[(&str, f64, f64)], recorded, expected: &[&[&str]]| {
+    fn what_promises_most_is_played_for_longer() {
+        let check = |first: &[(&str, f64, f64)], whole_run, expected: &[(&[&str], u32)]| {
             let study = SimOptions {
                 policies: compared(first).0,
                 ..SimOptions::default()
             };
-            let mut played: Vec<Vec<String>> = Vec::new();
-            let mut budgets = Vec::new();
-            let found = in_rounds(study, recorded, |study, cut| {
-                played.push(study.policies.iter().map(PolicyPair::name).collect());
-                budgets.push(study.short.map_or(0, |short| short.accesses));
+            let mut played: Vec<(Vec<String>, u32)> = Vec::new();
+            let mut short = Vec::new();
+            let found = in_rounds(study, whole_run, |study, last| {
+                let names = study.policies.iter().map(PolicyPair::name);
+                played.push((names.collect(), study.seeds));
+                short.extend(study.short.map(|short| (short.accesses, short.chance)));
                 let (_, forecast) = compared(first);
-                let best = fastest(&MapOptions::default(), &forecast, |p| !cut && sure(p))?;
-                Ok((forecast, best))
+                let best = fastest(&MapOptions::default(), &forecast, |p| last && sure(p))?;
+                let chance = (study.seeds > 1).then_some(0.02);
+                Ok((forecast, chance, best))
             });
+            let expected: Vec<(Vec<String>, u32)> = expected
+                .iter()
+                .map(|(names, seeds)| (names.iter().map(ToString::to_string).collect(), *seeds))
+                .collect();
             assert_eq!(played, expected);
-            assert!(budgets.is_sorted_by(|a, b| a < b), "{budgets:?}");
-            found.expect("a study").map(|best| (best.gains, best.cut))
-        };
-        let windows = |mean_window| RecordedAccesses {
-            mean_window,
-            whole_run: None,
-        };
-        let whole_run = |accesses| RecordedAccesses {
-            mean_window: accesses,
-            whole_run: Some(accesses),
+            assert!(short.is_sorted_by(|a, b| a.0 < b.0), "{short:?}");
+            // What the seeds of the first round tell holds for the one of the second.
+            let chances = short.iter().map(|short| short.1);
+            assert!(chances.eq([0.0, 0.02].into_iter().take(short.len())));
+            found.expect("a study").map(|best| best.gains)
         };
         let all = [
             "os",
@@ -352,8 +323,7 @@ mod tests {
             "scatter",
             "compact",
         ];
-        let (sure, unsure) = ([0.9, 0.04], [0.9, 0.2]);
-        let times = |[value, half]: [f64; 2]| {
+        let times = |value, half| {
             [
                 ("os", 1.0, 0.0),
                 ("locality", value, half),
@@ -362,27 +332,20 @@ mod tests {
                 ("compact", 0.97, 0.2),
             ]
         };
-        let (short, long) = (windows(4_000_000), windows(40_000_000));
-        let none = [("os", 1.0, 0.0), ("locality", 0.995, 0.2)];
-        let again: [&[&str]; 2] = [&all, &["os", "locality"]];
-        let two: [&[&str]; 2] = [&["os", "locality"], &["os", "locality"]];
-        assert_eq!(check(&times(sure), short, &again[..1]), Some((true, false)));
-        assert_eq!(check(&times(unsure), short, &again), Some((false, false)));
-        assert_eq!(check(&none, short, &two[..1]), Some((false, false)));
-        // Pieces of windows say who may be the fastest, and no more.
-        assert_eq!(check(&times(sure), long, &again), Some((true, false)));
-        assert_eq!(check(&none, long, &two), Some((false, false)));
-        let too_long = windows(50_000_000);
-        assert_eq!(
-            check(&times(sure), too_long, &again[..1]),
-            Some((false, true))
-        );
-        // Of a recording of a whole run all is played.
-        assert_eq!(
-            check(&times(unsure), whole_run(20_000_000), &again[..1]),
-            Some((false, false))
-        );
-        assert_eq!(check(&times(unsure), whole_run(100_000_000), &[]), None);
+        let both: [(&[&str], u32); 2] = [(&all, 4), (&["os", "locality"], 1)];
+        // The first look only says which is the fastest, however sure it is.
+        assert_eq!(check(&times(0.9, 0.04), None, &both), Some(true));
+        assert_eq!(check(&times(0.9, 0.2), None, &both), Some(false));
+        // By the interval there may be something to gain, or surely not.
+        let none = |half| [("os", 1.0, 0.0), ("locality", 1.01, half)];
+        let two: [(&[&str], u32); 2] = [(&["os", "locality"], 4), (&["os", "locality"], 1)];
+        assert_eq!(check(&none(0.05), None, &two), Some(false));
+        assert_eq!(check(&none(0.01), None, &two[..1]), Some(false));
+        // Of a recording of a whole run all is played, once.
+        let whole = |accesses| check(&times(0.9, 0.04), accesses, &both[..1]);
+        assert_eq!(whole(Some(5_000_000)), Some(true));
+        assert_eq!(whole(Some(20_000_000)), Some(true));
+        assert_eq!(check(&times(0.9, 0.04), Some(100_000_000), &[]), None);
     }
 
     /// The fastest may be so by chance; another one surely gains.

@@ -40,15 +40,19 @@ pub fn choose(
 ) -> Result<DefaultPlacement> {
     let seen = ProfileVerdict::of(profile, options, target)?;
     let simulated = match recording {
-        Some(recording) => best_in_short(options, recording, progress)?,
+        Some(recording) => {
+            let mut policies = vec![SPREAD, "scatter"];
+            // Pieces of windows do not fill the caches of a machine: they do not show what it costs to do without some.
+            if seen.idle_caches_needed(options, input, target)?.is_none() {
+                policies.insert(0, options.policy);
+            }
+            best_in_short(options, &policies, recording, progress)?
+        }
         None => None,
     };
     let says = seen.sentence();
     if let Some(best) = simulated {
         let nothing = match best.gain < WORTH_BINDING {
-            _ if best.cut => {
-                "No sure gain, leave it: the windows are too long for a short simulation to play them whole, which `--policy best` does; shorter ones are recorded with --bursts of `hither trace`."
-            }
             true => "Nothing to gain, leave it: by a short simulation.",
             false => {
                 "No sure gain, leave it: a short simulation is not sure enough to rule out a loss."
@@ -119,9 +123,7 @@ impl ProfileVerdict {
                 "Threads are spread over nodes and caches. ".to_owned(),
             ));
         }
-        let used = share_of_caches(&target.tree, &assigned_units(options, input, target)?);
-        let room = self.cache_bytes as f64 * used;
-        if used < 1.0 && self.cache_bytes > 0 && self.footprint as f64 > room {
+        if let Some(used) = self.idle_caches_needed(options, input, target)? {
             let because = format!(
                 "Threads are spread: close together they would use {} of the caches, too few for what they access. ",
                 percent(used)
@@ -129,6 +131,19 @@ impl ProfileVerdict {
             return Ok((SPREAD, because));
         }
         Ok((options.policy, String::new()))
+    }
+
+    /// Where the policy leaves caches idle that the data needs: the share of the caches that it uses.
+    fn idle_caches_needed(
+        &self,
+        options: &MapOptions,
+        input: &MapInput,
+        target: &MapTarget,
+    ) -> Result<Option<f64>> {
+        let used = share_of_caches(&target.tree, &assigned_units(options, input, target)?);
+        let room = self.cache_bytes as f64 * used;
+        let needed = used < 1.0 && self.cache_bytes > 0 && self.footprint as f64 > room;
+        Ok(needed.then_some(used))
     }
 }
 

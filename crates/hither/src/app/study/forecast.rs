@@ -8,9 +8,10 @@ use super::candidates::PlacementCandidate;
 use super::replay::{add, ReplayResult};
 use super::run_recording::{RunRecording, SimWindow};
 use super::sim_machine::SimMachine;
+use crate::app::policy_pair::ThreadPolicyArg;
 use hither_model::simulate::counts::{ActivityCounts, LevelCounts, NodeCounts, SimulationCounts};
 use hither_model::simulate::energy::{energy_breakdown, ComponentEnergy, EnergyBreakdown};
-use hither_model::simulate::replay_input::ratio_estimator::ratio_estimate;
+use hither_model::simulate::replay_input::ratio_estimator::{one_seed_half_width, ratio_estimate};
 
 /// A candidate and what came of it.
 pub struct CandidateResult {
@@ -20,6 +21,8 @@ pub struct CandidateResult {
     /// Summed over seeds and windows: by thread, and by data structure.
     threads: Vec<ActivityCounts>,
     structures: Vec<ActivityCounts>,
+    /// By what share of its time it may be off in addition to what its own seeds tell.
+    chance: f64,
 }
 
 /// A figure of one window.
@@ -85,6 +88,7 @@ impl CandidateResult {
             threads: Vec::new(),
             // A structure without misses has no counts.
             structures: vec![ActivityCounts::default(); structures],
+            chance: 0.0,
         };
         for run in runs {
             add(&mut played.threads, &run.threads);
@@ -93,6 +97,19 @@ impl CandidateResult {
             played.seeds.push(windows.collect());
         }
         played
+    }
+
+    /// `chance`: by what share one seed of a placement of chance may be off, where it is played with one.
+    pub fn with_chance(mut self, chance: f64) -> CandidateResult {
+        if self.candidate.thread_policy == ThreadPolicyArg::Os.name() && self.seeds.len() == 1 {
+            self.chance = chance;
+        }
+        self
+    }
+
+    /// By what share the time with one seed may be off from that of all; `None` where it was played with one.
+    pub fn chance_of_one_seed(&self, model: &SimMachine) -> Option<f64> {
+        one_seed_half_width(&self.samples(model, run_time))
     }
 
     fn samples(&self, model: &SimMachine, figure: WindowFigure) -> Vec<Vec<f64>> {
@@ -109,7 +126,16 @@ impl CandidateResult {
 
     /// Time as a ratio to that of another.
     pub fn time_to(&self, other: &CandidateResult, model: &SimMachine) -> Option<RatioEstimate> {
-        self.ratio(other, model, run_time)
+        let ratio = self.ratio(other, model, run_time)?;
+        let chance = if std::ptr::eq(self, other) {
+            0.0
+        } else {
+            self.chance.hypot(other.chance) * ratio.value
+        };
+        Some(RatioEstimate {
+            half_width: ratio.half_width.map(|half| half.hypot(chance)),
+            ..ratio
+        })
     }
 
     fn ratio(
@@ -128,7 +154,7 @@ impl CandidateResult {
     fn relative(&self, first: &CandidateResult, model: &SimMachine) -> RelativeFigures {
         let of = |figure: WindowFigure| self.ratio(first, model, figure);
         RelativeFigures {
-            time: of(run_time),
+            time: self.time_to(first, model),
             first_level_misses: of(|_, c| misses(c, Some(0))),
             last_level_misses: of(last_misses),
             invalidations: of(|_, c| c.invalidations as f64),

@@ -23,7 +23,7 @@ pub struct SimOptions {
     pub migrations: f64,
     /// About how many accesses to simulate of each placement and seed; `None` for all.
     pub accesses: Option<u64>,
-    /// How short a study is that cuts windows short and does not look for the best warm-up; `None` for a
+    /// How short a study is that plays pieces of windows and does not look for the best warm-up; `None` for a
     /// full one.
     pub short: Option<ShortStudy>,
     /// Share of each window that warms the caches; `None` for what is found to do.
@@ -37,18 +37,14 @@ pub struct SimOptions {
 }
 
 /// Most accesses that a short study simulates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShortStudy {
     /// Of each placement and seed.
     pub accesses: u64,
-    /// Of each window: those with more are cut.
+    /// Of each window, about: of those with more a piece is played.
     pub piece: u64,
-}
-
-impl ShortStudy {
-    pub fn cuts(self, mean_window: u64) -> bool {
-        mean_window > self.piece
-    }
+    /// By what share of its time the system's placement may be off where it is played with one seed.
+    pub chance: f64,
 }
 
 /// Accesses where nothing is said.

@@ -13,11 +13,12 @@ use super::structures::StructureIndex;
 use super::verdict;
 use super::warm_up::{self, LineTraffic, WarmUp};
 use crate::app::policy_pair::ThreadPolicyArg;
+use hither_model::simulate::replay_input::replay_plan::ReplayPlan;
 use hither_model::units::percent;
 
 /// Windows of a short study: of two, nothing could be said of how they differ.
-pub const LEAST_WINDOWS: u64 = 3;
-const MOST_WINDOWS: u64 = 32;
+const LEAST_WINDOWS: u64 = 3;
+const MOST_WINDOWS: u64 = 64;
 /// The share of what is played of a window that only warms the caches.
 const COLD: f64 = 0.25;
 
@@ -31,6 +32,20 @@ pub fn forecast(
     model: &SimMachine,
     progress: &dyn Progress,
 ) -> Result<PlacementComparison> {
+    Ok(forecast_with_chance(options, recording, model, progress)?.0)
+}
+
+/// The same, and by what share of its time one seed of the first placement may be off; `None` where it was played with
+/// one.
+///
+/// # Errors
+/// As [`forecast`].
+pub fn forecast_with_chance(
+    options: &SimOptions,
+    recording: &RunRecording,
+    model: &SimMachine,
+    progress: &dyn Progress,
+) -> Result<(PlacementComparison, Option<f64>)> {
     let (windows, warm) = match options.short {
         Some(short) => (short_windows(recording, short), WarmUp::default()),
         None => {
@@ -42,7 +57,7 @@ pub fn forecast(
     let study = PlacementStudy {
         options,
         stand: ReplaySetup {
-            played_before: played_share(options, recording, &windows),
+            played: played_share(options, &windows),
             ..replay_setup(options, recording, &windows, model)
         },
         progress,
@@ -69,7 +84,7 @@ pub fn forecast(
         }
     }
     let profile = recording.profile()?;
-    Ok(PlacementComparison {
+    let comparison = PlacementComparison {
         source: recording.input.source.clone(),
         started_unix: profile.meta.started_unix,
         machine: model.target.id.clone(),
@@ -93,7 +108,8 @@ pub fn forecast(
         }),
         notes: notes(study.stand, warm, damaged),
         placements,
-    })
+    };
+    Ok((comparison, first.chance_of_one_seed(model)))
 }
 
 fn replay_setup<'a>(
@@ -107,28 +123,25 @@ fn replay_setup<'a>(
         windows,
         model,
         rule: options.pages,
-        played_before: 1.0,
+        played: 1.0,
     }
 }
 
 /// How much of each window is played.
-fn played_share(options: &SimOptions, recording: &RunRecording, windows: &[SimWindow]) -> f64 {
+fn played_share(options: &SimOptions, windows: &[SimWindow]) -> f64 {
     let all = windows.iter().map(SimWindow::accesses_with_warm_up);
     let all = all.fold(0, u64::saturating_add).max(1) as f64;
-    match options.short {
-        Some(short) if short.cuts(recording.mean_window()) => {
-            (short.accesses as f64 / all).min(1.0)
-        }
-        _ => 1.0,
-    }
+    options
+        .short
+        .map_or(1.0, |short| (short.accesses as f64 / all).min(1.0))
 }
 
 /// Windows of a short study, evenly over the run: as many as there are accesses to play if a piece is
 /// played of each. The first of more than are needed only warms the caches.
 fn short_windows(recording: &RunRecording, short: ShortStudy) -> Vec<SimWindow> {
     let each = recording.mean_window();
-    let least = LEAST_WINDOWS + u64::from(short.cuts(each));
-    let pieces = (short.accesses / each.min(short.piece).max(1)).clamp(least, MOST_WINDOWS);
+    let pieces = short.accesses / each.min(short.piece).max(1);
+    let pieces = pieces.clamp(LEAST_WINDOWS + 1, MOST_WINDOWS);
     let windows = recording.windows(Some(each.saturating_mul(pieces)), None);
     let mut windows = RunRecording::warmed_by(windows, 0, u64::BITS - 1);
     if windows.len() as u64 > LEAST_WINDOWS {
@@ -186,17 +199,16 @@ impl PlacementStudy<'_> {
         }
     }
 
-    /// What of each window is played, and what of that counts.
+    /// What counts of what is played of each window.
     fn parts(&self, warm: WarmUp) -> [(f64, bool); 2] {
         if self.options.short.is_none() {
             return [(warm.share, false), (1.0, true)];
         }
-        let end = self.stand.played_before;
         let cold = match self.stand.recording.is_whole() {
             true => 0.0,
             false => COLD,
         };
-        [(end * cold, false), (end, true)]
+        [(cold, false), (1.0, true)]
     }
 
     /// Plays all candidates with all seeds; whether some accesses could not be read.
@@ -206,31 +218,45 @@ impl PlacementStudy<'_> {
         parts: WindowParts,
         structures: Option<&StructureIndex>,
     ) -> Result<(Vec<CandidateResult>, bool)> {
-        let all = candidates.iter().enumerate();
-        let tasks = all.flat_map(|(at, c)| (0..c.plans.len()).map(move |seed| (at, seed)));
-        let tasks: Vec<(usize, usize)> = tasks.collect();
+        let plans: Vec<&ReplayPlan> = candidates.iter().flat_map(|c| &c.plans).collect();
+        let (played, same) = distinct(&plans);
         let windows = self.stand.windows.iter().map(|w| 1 + w.before.len());
-        let windows = windows.sum::<usize>() * tasks.len();
+        let windows = windows.sum::<usize>() * played.len();
         let steps = self.progress.begin(windows as u64, "windows simulated");
         let step = || steps.step();
         let heard = ReplayMonitor::new(&step);
         let number = |window: &SimWindow, address: u64| {
             structures.map_or(0, |s| s.structure_at(window, address))
         };
-        let results = side_by_side(tasks.len(), self.options.jobs, |at| {
-            let (candidate, seed) = tasks[at];
-            let plan = &candidates[candidate].plans[seed];
+        let results = side_by_side(played.len(), self.options.jobs, |at| {
             let group = structures.map(|_| &number as AddressGroup);
-            self.stand.replay_plan(plan, parts, group, &heard)
+            self.stand.replay_plan(played[at], parts, group, &heard)
         })?;
-        let mut results = results.into_iter();
+        let mut results = same.into_iter().map(|at| results[at].clone());
         let told_apart = structures.map_or(0, |s| s.names.len());
+        let chance = self.options.short.map_or(0.0, |short| short.chance);
         let played = candidates.into_iter().map(|candidate| {
             let runs = results.by_ref().take(candidate.plans.len());
-            CandidateResult::summarise_runs(candidate, runs, told_apart)
+            let played = CandidateResult::summarise_runs(candidate, runs, told_apart);
+            played.with_chance(chance)
         });
         Ok((played.collect(), heard.damaged()))
     }
+}
+
+/// Plans without those that occur before, and of each plan which of them it is: policies often agree, as where every core
+/// gets a thread, and are played once.
+fn distinct<'a>(plans: &[&'a ReplayPlan]) -> (Vec<&'a ReplayPlan>, Vec<usize>) {
+    let mut found: Vec<&ReplayPlan> = Vec::new();
+    let same = plans.iter().map(|plan| {
+        let known = found.iter().position(|known| known == plan);
+        known.unwrap_or_else(|| {
+            found.push(plan);
+            found.len() - 1
+        })
+    });
+    let same = same.collect();
+    (found, same)
 }
 
 /// Leaves one of those that `joint` chooses from, the fastest; its position.
@@ -275,12 +301,12 @@ fn links(model: &SimMachine) -> Vec<LinkEndpoints> {
 
 fn sample(stand: &ReplaySetup, parts: &[(f64, bool); 2], warm: WarmUp) -> SimulatedSample {
     let (recording, windows) = (stand.recording, stand.windows);
-    let [(begin, _), (end, _)] = *parts;
+    let [begin, end] = parts.map(|(share, _)| share * stand.played);
     let own = windows.iter().map(SimWindow::own_accesses);
     let own = own.fold(0, u64::saturating_add) as f64;
     let with_warm_up = windows.iter().map(SimWindow::accesses_with_warm_up);
     let before = with_warm_up.fold(0, u64::saturating_add) as f64 - own;
-    let simulated = stand.played_before * before + end * own;
+    let simulated = stand.played * before + end * own;
     SimulatedSample {
         windows_recorded: recording.bursts.windows().len() as u64,
         windows: windows.len() as u64,
@@ -323,4 +349,18 @@ fn notes(stand: ReplaySetup, warm: WarmUp, damaged: bool) -> Vec<String> {
     }
     notes.extend(model.notes.iter().cloned());
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_occurs_twice_is_played_once() {
+        let plan = |unit| ReplayPlan::from_units(vec![unit]);
+        let plans = [plan(1), plan(2), plan(1), plan(3), plan(2)];
+        let (found, same) = distinct(&plans.iter().collect::<Vec<_>>());
+        assert_eq!(found, [&plans[0], &plans[1], &plans[3]]);
+        assert_eq!(same, [0, 1, 0, 2, 1]);
+    }
 }

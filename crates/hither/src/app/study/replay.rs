@@ -24,15 +24,15 @@ pub struct ReplaySetup<'a> {
     pub windows: &'a [SimWindow],
     pub model: &'a SimMachine,
     pub rule: PageHomeRule,
-    /// Share of the windows that only warm the caches for others that is played.
-    pub played_before: f64,
+    /// The share of each window that is played.
+    pub played: f64,
 }
 
 /// What moving a page takes: 1000 took move_pages(2) about 4 ms.
 const PAGE_MOVE_SECONDS: f64 = 4e-6;
 
 /// What came of a plan.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct ReplayResult {
     /// By window, the parts that count.
     pub windows: Vec<Vec<SimulationCounts>>,
@@ -41,8 +41,16 @@ pub struct ReplayResult {
     pub groups: Vec<ActivityCounts>,
 }
 
-/// How each window is played: the ends of its parts as shares of it, and whether they count.
+/// How what is played of each window is: the ends of its parts as shares of that, and whether they count.
 pub type WindowParts<'a> = &'a [(f64, bool)];
+
+/// Where in the n-th window the piece begins that is played of it, as a share of the window. Pieces of successive windows are from
+/// all parts of them (multiples of the golden ratio, which leave no large gap, however many there are): how windows
+/// begin is not how they go on. Of the first 15 % of each NPB BT gained 14 to 46 %, of whole windows 13 %.
+fn piece_begin(nth: usize, played: f64) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_895;
+    (1.0 - played).max(0.0) * (nth as f64 * GOLDEN).fract()
+}
 
 /// Which group an address of a window belongs to, as [`WindowSetup::group`] wants to know.
 pub type AddressGroup<'a> = &'a dyn Fn(&SimWindow, u64) -> u32;
@@ -75,11 +83,12 @@ impl<'a> ReplaySetup<'a> {
             frequency: self.model.machine.core.frequency * 1e9,
             run: ReplayResult::default(),
         };
-        for window in self.windows {
+        for (at, window) in self.windows.iter().enumerate() {
+            let begin = piece_begin(at, self.played);
             for before in &window.before {
-                self.window(&mut playing, before, &[(self.played_before, false)], heard)?;
+                self.window(&mut playing, before, (begin, &[(1.0, false)]), heard)?;
             }
-            let found = self.window(&mut playing, window, parts, heard)?;
+            let found = self.window(&mut playing, window, (begin, parts), heard)?;
             playing.run.windows.push(found);
         }
         Ok(playing.run)
@@ -89,13 +98,18 @@ impl<'a> ReplaySetup<'a> {
         &self,
         playing: &mut PlanReplay,
         window: &SimWindow,
-        parts: WindowParts,
+        (begin, parts): (f64, WindowParts),
         heard: &ReplayMonitor,
     ) -> Result<Vec<SimulationCounts>> {
         let source = RecordedWindow::new(self.recording, window);
         let mut cut = PartitionedSource::new(source, window.accesses.clone());
         let recorded = &self.recording.bursts.windows()[window.number];
-        let found = playing.window((window, recorded), &mut cut, parts)?;
+        cut.skip_to(&cut.accesses_up_to(begin));
+        let parts: Vec<_> = parts
+            .iter()
+            .map(|(share, counts)| (begin + share * self.played, *counts))
+            .collect();
+        let found = playing.window((window, recorded), &mut cut, (begin, &parts))?;
         heard.window_done(cut.inner());
         Ok(found)
     }
@@ -115,12 +129,12 @@ struct PlanReplay<'a> {
 }
 
 impl PlanReplay<'_> {
-    /// Plays a window, cut where a part ends and where a stage of the plan begins.
+    /// Plays a window from a share of it on, cut where a part ends and where a stage of the plan begins.
     fn window(
         &mut self,
         (window, recorded): (&SimWindow, &bursts::BurstWindow),
         cut: &mut PartitionedSource<RecordedWindow>,
-        parts: WindowParts,
+        (begin, parts): (f64, WindowParts),
     ) -> Result<Vec<SimulationCounts>> {
         let plan = self.page_homes.plan;
         let within = plan.stages_between(recorded.start.saturating_add(1), recorded.end);
@@ -131,7 +145,7 @@ impl PlanReplay<'_> {
         let mut turns = within.map(|stage| (stage, made(stage))).peekable();
         let mut reached = 0;
         let mut found = Vec::new();
-        let mut played = 0.0;
+        let mut played = begin;
         for &(share, counts) in parts {
             let end = cut.accesses_up_to(share);
             let marks = marks_within(self.recorded, window.number, share - played);
@@ -330,6 +344,19 @@ pub fn side_by_side<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_are_from_all_parts_of_windows() {
+        let mut begins: Vec<f64> = (0..30).map(|nth| piece_begin(nth, 0.2)).collect();
+        begins.sort_by(f64::total_cmp);
+        assert!(
+            begins[0] < 0.05 && begins[29] > 0.75 && begins[29] <= 0.8,
+            "{begins:?}"
+        );
+        let gaps = begins.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(gaps.fold(0.0, f64::max) < 0.05, "{begins:?}");
+        assert_eq!(piece_begin(5, 1.0), 0.0);
+    }
 
     #[test]
     fn pages_are_marked_once_from_window_to_window() {

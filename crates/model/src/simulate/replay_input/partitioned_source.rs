@@ -42,6 +42,15 @@ impl<S: AccessSource> PartitionedSource<S> {
         self.totals.iter().map(end).collect()
     }
 
+    /// Leaves out what comes before this many accesses of each thread.
+    pub fn skip_to(&mut self, ends: &[u64]) {
+        self.extend_to(ends);
+        let mut into = Vec::new();
+        for thread in self.inner.threads().to_vec() {
+            while self.next_piece(thread, &mut into).is_some() {}
+        }
+    }
+
     /// The next part: up to this many accesses of each thread. Returns whether there are any.
     pub fn extend_to(&mut self, ends: &[u64]) -> bool {
         for ((left, given), end) in self.left.iter_mut().zip(&self.given).zip(ends) {

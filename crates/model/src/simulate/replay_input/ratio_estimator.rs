@@ -53,6 +53,19 @@ fn window_means(samples: &SeedWindowSamples) -> Option<Vec<f64>> {
 
 /// Half width of the mean of the seeds' totals; `None` for one seed, which is no sample.
 fn seed_half_width(samples: &SeedWindowSamples) -> Option<f64> {
+    let (_, deviation) = seed_totals(samples)?;
+    Some(student_t_975(samples.len() - 1) * deviation / (samples.len() as f64).sqrt())
+}
+
+/// Half width of the total with one more seed, as a share of their mean; `None` for one seed.
+#[must_use]
+pub fn one_seed_half_width(samples: &SeedWindowSamples) -> Option<f64> {
+    let (mean, deviation) = seed_totals(samples)?;
+    (mean > 0.0).then(|| student_t_975(samples.len() - 1) * deviation / mean)
+}
+
+/// Mean and standard deviation of the seeds' totals.
+fn seed_totals(samples: &SeedWindowSamples) -> Option<(f64, f64)> {
     let totals: Vec<f64> = samples.iter().map(|seed| seed.iter().sum()).collect();
     let n = totals.len();
     if n < 2 {
@@ -60,7 +73,7 @@ fn seed_half_width(samples: &SeedWindowSamples) -> Option<f64> {
     }
     let mean = totals.iter().sum::<f64>() / n as f64;
     let squares: f64 = totals.iter().map(|total| (total - mean).powi(2)).sum();
-    Some(student_t_975(n - 1) * (squares / (n as f64 * (n - 1) as f64)).sqrt())
+    Some((mean, (squares / (n - 1) as f64).sqrt()))
 }
 
 /// The 97.5 % quantile of Student's t with `degrees` degrees of freedom, 1 or more.

@@ -2,7 +2,7 @@
 use super::linux_scheduler::LinuxScheduler;
 use super::page_homes::{first_touches, FirstTouches, PageHomeInput, PageHomeRule, PageHomes};
 use super::partitioned_source::{accesses_by_time, PartitionedSource};
-use super::ratio_estimator::{ratio_estimate, student_t_975};
+use super::ratio_estimator::{one_seed_half_width, ratio_estimate, student_t_975};
 use super::replay_plan::{PlanStage, ReplayPlan};
 use super::replay_space::ReplaySpace;
 use crate::simulate::AccessSource;
@@ -197,9 +197,12 @@ proptest! {
     fn parts_together_are_the_window(
         lengths in prop::collection::vec(1u64..50, 1..10),
         shares in prop::collection::vec(0.0f64..1.0, 0..5),
+        skipped in 0.0f64..1.0,
     ) {
         let total: u64 = lengths.iter().sum();
         let mut cut = PartitionedSource::new(Pieces(lengths, 0), vec![total]);
+        let begin = cut.accesses_up_to(skipped)[0];
+        cut.skip_to(&[begin]);
         let mut shares = shares;
         shares.sort_by(f64::total_cmp);
         shares.push(1.0);
@@ -214,9 +217,9 @@ proptest! {
                 seen.extend(into.iter().map(|a| a.address));
             }
             let end = (total as f64 * share).round() as u64;
-            prop_assert_eq!(seen.len() as u64, end);
+            prop_assert_eq!(seen.len() as u64, end.saturating_sub(begin));
         }
-        prop_assert_eq!(seen, (0..total).collect::<Vec<_>>());
+        prop_assert_eq!(seen, (begin..total).collect::<Vec<_>>());
     }
 }
 
@@ -263,6 +266,15 @@ fn who_waited_still_waits_where_a_part_begins() {
         }
     }
     assert!(!cut.extend_to(&[10, 10]));
+    // Nor does leaving out the first half change when it began.
+    let mut cut = PartitionedSource::new(Two(pieces.map(Some)), vec![10, 10]);
+    cut.skip_to(&[5, 5]);
+    cut.extend_to(&[10, 10]);
+    let begun = [0, 1].map(|thread| {
+        cut.next_piece(thread, &mut into)
+            .map(|p| (p.start, p.waited))
+    });
+    assert_eq!(begun, [Some((50, false)), Some((100, true))]);
 }
 
 #[test]
@@ -295,6 +307,11 @@ fn ratios_and_their_intervals() {
     let found = one(vec![vec![9.5, 19.0, 28.5], vec![10.5, 21.0, 31.5]]);
     assert_eq!(found.value, 1.0);
     assert!((found.half_width.expect("a width") - 12.706_204_74 * 3.0 / 60.0).abs() < 1e-8);
+    // Another seed differs from these by t(1) times their deviation, sqrt(18), whose mean is 60.
+    let found = one_seed_half_width(&[vec![9.5, 19.0, 28.5], vec![10.5, 21.0, 31.5]]);
+    let expected = 12.706_204_74 * 18f64.sqrt() / 60.0;
+    assert!((found.expect("a width") - expected).abs() < 1e-8);
+    assert_eq!(one_seed_half_width(&x), None);
     assert_eq!(ratio_estimate(&[vec![0.0, 0.0]], &x), None);
     assert_eq!(ratio_estimate(&[], &x), None);
     let single = ratio_estimate(&[vec![2.0]], &[vec![1.0]]).expect("a ratio");
