@@ -167,7 +167,9 @@ impl PageAccessTable {
         &self.uses[self.uses_range(page)]
     }
 
-    fn uses_range(&self, page: usize) -> Range<usize> {
+    /// Where those lie among the accesses to all pages.
+    #[must_use]
+    pub fn uses_range(&self, page: usize) -> Range<usize> {
         self.starts[page] as usize..self.starts[page + 1] as usize
     }
 

@@ -123,13 +123,18 @@ impl PageId {
         self.0 as u32
     }
 
+    /// The region of a page of 4 KiB.
+    #[must_use]
+    pub fn region(self) -> RegionIx {
+        RegionIx((self.0 >> 32) as u32)
+    }
+
     /// The page of another size around one of 4 KiB.
     #[must_use]
     pub fn at_size(self, regions: &[Region], size: PageSize) -> Self {
         if self.0 & OF_PROCESS != 0 {
             return self;
         }
-        let region = RegionIx((self.0 >> 32) as u32);
-        size.page_of(regions, region, PageNo(self.number()))
+        size.page_of(regions, self.region(), PageNo(self.number()))
     }
 }

@@ -3,7 +3,8 @@ use super::options::MapOptions;
 use super::pages::PagePlacement;
 use super::threads::ThreadPlacer;
 use super::{explain, MapInput, MapSolution, MapTarget};
-use hither_model::map::data::{PlaceablePage, PlaceablePages, PlacementPageSize};
+use hither_model::map::data::placeable_pages::in_order;
+use hither_model::map::data::{PlaceablePages, PlacementPageSize};
 use hither_model::map::phase_plan::ThreadStage;
 use hither_profile::{
     MappingObjective, Nanos, NodeIx, PhaseIntervals, PlacedPhase, Placement, PolicyChoice, Profile,
@@ -192,9 +193,7 @@ impl PlacedRegionNumbers {
             let parts = pages.parts(page).iter().chain([pages.page(page)]);
             parts.map(move |part| (*part, node))
         });
-        let mut all: Vec<(PlaceablePage, NodeIx)> = with_parts.collect();
-        all.sort_by_key(|(part, _)| (part.region, part.first));
-        for (page, node) in all {
+        for (page, node) in in_order(with_parts, |(part, _)| (part.region, part.first)) {
             let first = u64::from(page.first.0);
             let end = (first + u64::from(page.count)).min(size(page.region));
             if first >= end {

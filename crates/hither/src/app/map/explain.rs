@@ -36,7 +36,7 @@ pub fn phase_note(profile: &Profile, options: &PhaseOptions, placed: usize) -> O
 pub fn page_cache_note(placed: &PagePlacement) -> Option<String> {
     placed.policy.as_ref()?;
     let accesses = |at: usize| {
-        let uses = placed.pages.uses(at).iter().map(|u| u.accesses);
+        let uses = placed.pages.uses(at).map(|u| u.accesses);
         uses.fold(0, u64::saturating_add)
     };
     let (mut cached, mut all) = (0u64, 0u64);

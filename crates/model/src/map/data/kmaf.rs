@@ -11,7 +11,7 @@
 //! a profile has all accesses, and its slices are the steps. kMAF waits with pages until
 //! threads are placed for the first time; here they are from the start.
 use super::page_placer::{NodeAccesses, PagePlacer};
-use super::{DataPolicy, DataProblem, PageHistory, PageMoves};
+use super::{DataPolicy, DataProblem, PageHistory, PageMoves, PageSliceUse};
 use crate::map::migration::{MigrationLimits, PhaseRule};
 use hither_profile::NodeIx;
 
@@ -73,7 +73,7 @@ impl KmafPolicy {
 
     /// Where a page that starts at `home` is in the end.
     fn final_node(&self, fill: &PagePlacer, page: usize, home: usize) -> usize {
-        let uses = fill.problem.pages.uses(page);
+        let uses: Vec<PageSliceUse> = fill.problem.pages.uses(page).collect();
         let steps = uses.chunk_by(|a, b| a.slice == b.slice).map(|step| {
             let mut by_node = vec![0u64; fill.load.len()];
             for u in step {

@@ -7,6 +7,7 @@ mod interleave;
 mod kmaf;
 mod locality_balance;
 mod most_access;
+mod packed_uses;
 mod page_cache;
 pub mod page_groups;
 pub mod page_history;

@@ -6,6 +6,7 @@
 //! placed together. It keeps
 //! the 4 KiB pages it stands for, so a placement still says what is meant when the region
 //! lies elsewhere in the next run.
+use super::packed_uses::{PackedUses, UnpackedUses};
 use crate::locality::AccessLocality;
 use crate::topology::TopologyTree;
 use hither_profile::{
@@ -109,17 +110,11 @@ pub struct PageSliceUse {
     pub accesses: u64,
 }
 
-/// More accesses than any thread makes to a page in days. Counts of a damaged profile are
-/// cut here, so that sums cannot overflow.
-const MAX_ACCESSES: u64 = 1 << 44;
-
 /// Pages by region and number, each with its uses by slice and thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlaceablePages {
     pages: Vec<PlaceablePage>,
-    /// Uses of page p are `uses[starts[p]..starts[p + 1]]`.
-    starts: Vec<usize>,
-    uses: Vec<PageSliceUse>,
+    uses: PackedUses,
     /// By position: what else lies in the same page, of other regions.
     parts: BTreeMap<usize, Vec<PlaceablePage>>,
     /// The same by region: in which page each part lies.
@@ -190,7 +185,7 @@ impl PlaceablePages {
             let of_page = std::iter::from_fn(|| Some(uses.next_if(|u| u.0 == block)?.1));
             out.push_page(page, of_page);
         }
-        out.finish()
+        out
     }
 
     /// Pages in ascending order, each with its uses in the order of slices and threads.
@@ -201,29 +196,12 @@ impl PlaceablePages {
         for (page, uses) in pages {
             out.push_page(page, uses);
         }
-        out.finish()
+        out
     }
 
-    /// Uses of the same slice and thread become one; those without accesses go.
     fn push_page(&mut self, page: PlaceablePage, uses: impl IntoIterator<Item = PageSliceUse>) {
-        let start = self.uses.len();
-        self.starts.push(start);
+        self.uses.push_page(uses);
         self.pages.push(page);
-        for u in uses.into_iter().filter(|u| u.accesses > 0) {
-            let last = self.uses[start..].last_mut();
-            match last.filter(|l| (l.slice, l.thread) == (u.slice, u.thread)) {
-                Some(l) => l.accesses = l.accesses.saturating_add(u.accesses).min(MAX_ACCESSES),
-                None => self.uses.push(PageSliceUse {
-                    accesses: u.accesses.min(MAX_ACCESSES),
-                    ..u
-                }),
-            }
-        }
-    }
-
-    fn finish(mut self) -> PlaceablePages {
-        self.starts.push(self.uses.len());
-        self
     }
 
     /// Number of pages P.
@@ -253,8 +231,8 @@ impl PlaceablePages {
 
     /// Uses of a page, by slice, then by thread.
     #[must_use]
-    pub fn uses(&self, at: usize) -> &[PageSliceUse] {
-        &self.uses[self.starts[at]..self.starts[at + 1]]
+    pub fn uses(&self, at: usize) -> UnpackedUses<'_> {
+        self.uses.of_page(at)
     }
 
     /// Their accesses, with each page on its node of `nodes` and each thread on its unit of
@@ -312,7 +290,7 @@ impl PlaceablePages {
 }
 
 /// Rows by a key. Those of one page slice are in order already, which for millions of rows saves a copy.
-fn in_order<'a, T: 'a, K: Ord>(
+pub fn in_order<'a, T: 'a, K: Ord>(
     rows: impl Iterator<Item = T> + Clone + 'a,
     key: impl Fn(&T) -> K,
 ) -> Box<dyn Iterator<Item = T> + 'a> {

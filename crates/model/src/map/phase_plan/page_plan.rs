@@ -152,9 +152,9 @@ impl StagedPages {
                 let thread = time.staged_thread(t.slice, t.thread)?;
                 Some(FirstAccess { thread, ..t })
             });
-            let uses = pages.uses(p).iter().filter_map(|u| {
+            let uses = pages.uses(p).filter_map(|u| {
                 let thread = time.staged_thread(u.slice, u.thread)?;
-                Some(PageSliceUse { thread, ..*u })
+                Some(PageSliceUse { thread, ..u })
             });
             let page = PlaceablePage {
                 touch,
@@ -177,7 +177,7 @@ impl StagedPages {
             let unit = self.threads.get(thread.at())?;
             Some(problem.tree.units[*unit as usize].node.at())
         };
-        let uses = self.pages.uses(page);
+        let uses: Vec<PageSliceUse> = self.pages.uses(page).collect();
         let first = uses.first().map(|u| u.thread);
         let toucher = self.pages.page(page).touch.map(|t| t.thread).or(first);
         let steps = uses.chunk_by(|a, b| a.slice == b.slice).map(|uses| {
@@ -214,9 +214,9 @@ impl StagedPages {
         for (page, places) in places.iter().enumerate() {
             for (at, (from, node)) in places.iter().enumerate() {
                 let to = places.get(at + 1).map_or(SliceIx(u32::MAX), |p| p.0);
-                let uses = self.pages.uses(page).iter();
+                let uses = self.pages.uses(page);
                 let uses = uses.filter(|u| u.slice < to && (at == 0 || u.slice >= *from));
-                split.push((*self.pages.page(page), uses.copied().collect()));
+                split.push((*self.pages.page(page), uses.collect()));
                 which.push((page, *node));
             }
         }

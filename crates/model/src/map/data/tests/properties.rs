@@ -185,4 +185,28 @@ proptest! {
             }
         }
     }
+    /// However they are packed, uses come back: those of a slice and thread as one, and none without accesses.
+    #[test]
+    fn uses_come_back(
+        of_pages in prop::collection::vec(prop::collection::vec(
+            (0..3u32, prop_oneof![0..3u32, any::<u32>()], prop_oneof![0..300u64, 0..1u64 << 43]), 0..6), 0..5)
+    ) {
+        let pages = (0..).zip(&of_pages).map(|(at, uses)| {
+            (small(at, None), uses.iter().map(|&(s, t, n)| used(s, t, n)).collect())
+        });
+        let pages = PlaceablePages::new(pages);
+        prop_assert_eq!(pages.len(), of_pages.len());
+        for (at, uses) in of_pages.iter().enumerate() {
+            let mut expected: Vec<PageSliceUse> = Vec::new();
+            for &(slice, thread, accesses) in uses.iter().filter(|u| u.2 > 0) {
+                let u = used(slice, thread, accesses);
+                match expected.last_mut().filter(|l| (l.slice, l.thread) == (u.slice, u.thread)) {
+                    Some(last) => last.accesses = (last.accesses + accesses).min(1 << 44),
+                    None => expected.push(u),
+                }
+            }
+            let came_back: Vec<PageSliceUse> = pages.uses(at).collect();
+            prop_assert_eq!(came_back, expected);
+        }
+    }
 }
