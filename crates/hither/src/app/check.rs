@@ -61,7 +61,7 @@ pub fn check(
         bail!("there is nothing to check: give --max-remote, --min-exclusivity, --no, or --baseline with --fail-on-regression");
     }
     let given = AssessmentInput::read(profile, on)?;
-    let assessment = given.assess();
+    let assessment = given.assess(given.page_table());
     let mut conditions = check_limits(options, &given, &assessment)?;
     conditions.extend(
         options

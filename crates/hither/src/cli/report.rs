@@ -20,6 +20,7 @@ use hither_model::metrics::figures::SHARE_SPREAD;
 use hither_profile::{Finding, PlacementComparison};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -113,7 +114,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn text(args: &Args) -> Result<String> {
     let given = AssessmentInput::read(&args.profile, &args.options())?;
     let predictions = prediction::read(&given, args.prediction.as_deref(), &super::print_stderr)?;
-    let mut assessment = given.assess();
+    let mut assessment = given.assess(given.page_table());
     prediction::gain(&mut assessment.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &assessment)?;
     let view = super::report_view::view(&given, assessment, comparison, predictions);
@@ -181,10 +182,12 @@ fn comparison(
 fn page(args: &Args) -> Result<(ReportPage, String)> {
     let given = AssessmentInput::read(&args.profile, &args.options())?;
     let predictions = prediction::read(&given, args.prediction.as_deref(), &super::print_stderr)?;
+    let table = given.page_table();
     // Two things that take long with many pages and do not need one another.
     let (mut assessment, mut structures) = std::thread::scope(|scope| {
-        let structures = scope.spawn(|| build::structures::structures_panel(&given.profile));
-        (given.assess(), join_thread(structures))
+        let structures = || build::structures::structures_panel(&given.profile, &table);
+        let structures = scope.spawn(structures);
+        (given.assess(Arc::clone(&table)), join_thread(structures))
     });
     prediction::gain(&mut assessment.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &assessment)?;

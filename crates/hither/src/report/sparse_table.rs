@@ -33,7 +33,9 @@ pub struct SparseTable {
     /// Cells of column c are `cells[starts[c]..starts[c + 1]]`, rows ascending.
     starts: Vec<u32>,
     cells: Vec<SparseCell>,
+    /// Columns that one stands for, and how many were pushed.
     merged: u32,
+    pushed: u32,
 }
 
 impl SparseTable {
@@ -44,15 +46,26 @@ impl SparseTable {
             starts: vec![0],
             cells: Vec::new(),
             merged: 1,
+            pushed: 0,
         }
     }
 
-    /// Appends a column. Rows ascend; cells of 0 are left out.
+    /// Appends a column, to the last one where that stands for several and has fewer. Rows ascend; cells
+    /// of 0 are left out.
     pub fn push(&mut self, cells: impl IntoIterator<Item = (u32, u64)>) {
         let cells = cells.into_iter().filter(|c| c.1 > 0);
+        let from = self.cells.len();
         self.cells
             .extend(cells.map(|(row, count)| SparseCell::new(row, count)));
+        if self.pushed % self.merged > 0 {
+            self.starts.pop();
+            let last = self.starts.last().map_or(0, |&start| start as usize);
+            let right = self.cells.split_off(from);
+            let left = self.cells.split_off(last);
+            merge_max(&left, &right, &mut self.cells);
+        }
         self.starts.push(self.cells.len() as u32);
+        self.pushed += 1;
     }
 
     #[must_use]
@@ -74,7 +87,7 @@ impl SparseTable {
     #[must_use]
     pub fn merge_columns(&self) -> SparseTable {
         let mut out = SparseTable::new(self.rows);
-        out.merged = self.merged * 2;
+        (out.merged, out.pushed) = (self.merged * 2, self.pushed);
         for at in (0..self.columns()).step_by(2) {
             let right = if at + 1 < self.columns() {
                 self.column(at + 1)

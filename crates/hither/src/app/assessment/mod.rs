@@ -113,14 +113,22 @@ impl AssessmentInput {
         placement.map(|(file, p)| (file.as_path(), p))
     }
 
+    /// Its pages, of 4 KiB.
     #[must_use]
-    pub fn assess(&self) -> Assessment {
+    pub fn page_table(&self) -> Arc<PageAccessTable> {
+        page_table(&self.profile, &self.setup)
+    }
+
+    /// `table`: [`Self::page_table`].
+    #[must_use]
+    pub fn assess(&self, table: Arc<PageAccessTable>) -> Assessment {
         let placed = self.placement_given();
         // What a policy places has no file that a command could name.
         let file = placed.map(|p| p.0).filter(|_| !self.by_policy);
         let commands = findings::commands(&self.profile, &self.file, &self.named, file);
         let placement = placed.map(|p| p.1);
-        Assessment::assess_profile(&self.profile, commands, placement, self.setup.clone())
+        let setup = self.setup.clone();
+        Assessment::assess_profile(&self.profile, table, commands, placement, setup)
     }
 
     #[must_use]
@@ -142,9 +150,15 @@ impl AssessmentInput {
             bail!("one of {} and {} was traced and the other observed by hither auto, so their counts mean different things; compare two of a kind", file.display(), self.file.display());
         }
         let commands = findings::commands(&profile, file, &self.named, None);
-        let assessment = Assessment::assess_profile(&profile, commands, None, self.setup.clone());
+        let (table, setup) = (page_table(&profile, &self.setup), self.setup.clone());
+        let assessment = Assessment::assess_profile(&profile, table, commands, None, setup);
         Ok(side(&profile, file, &assessment))
     }
+}
+
+fn page_table(profile: &Profile, setup: &MetricsSetup) -> Arc<PageAccessTable> {
+    let (rows, regions) = (&profile.pages, &profile.regions);
+    Arc::new(PageAccessTable::from_rows(rows, regions, setup.page_size))
 }
 
 /// A path, or just its last part.
@@ -167,13 +181,12 @@ pub struct Assessment {
 impl Assessment {
     fn assess_profile(
         profile: &Profile,
+        table: Arc<PageAccessTable>,
         commands: SuggestedCommands,
         placement: Option<&Placement>,
         setup: MetricsSetup,
     ) -> Self {
         let nodes = setup.nodes;
-        let table = PageAccessTable::from_rows(&profile.pages, &profile.regions, setup.page_size);
-        let table = Arc::new(table);
         // Two things that take long with many pages and do not need one another.
         let (analysis, larger) = std::thread::scope(|scope| {
             let larger = scope.spawn(|| figures::larger_pages(profile, &table, nodes));

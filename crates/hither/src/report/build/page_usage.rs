@@ -1,5 +1,10 @@
-//! Accesses per page and thread over the whole run, in order of pages.
-use hither_profile::{PageNo, PageRows, PageUse, RegionIx, ThreadIx};
+//! Accesses per page and thread over the whole run, in order of pages: the table that the metrics are of, and
+//! which of the accesses are writes.
+use hither_model::metrics::page_access::PageAccessTable;
+use hither_model::metrics::page_id::PageId;
+use hither_model::metrics::PageSize;
+use hither_profile::{PageNo, Profile, RegionIx, ThreadIx};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What one thread did to one page.
@@ -17,99 +22,95 @@ impl ThreadPageUse {
     }
 }
 
-/// The same in two thirds of the memory: the thread above the reads, of which there are fewer than 2^48.
-#[derive(Clone, Copy, Debug)]
-struct PackedUse([u64; 2]);
-
-impl PackedUse {
-    fn new(u: ThreadPageUse) -> Self {
-        let reads = u.reads.min((1 << READ_BITS) - 1);
-        PackedUse([u64::from(u.thread.0) << READ_BITS | reads, u.writes])
-    }
-
-    fn unpack(self) -> ThreadPageUse {
-        let [first, writes] = self.0;
-        ThreadPageUse {
-            thread: ThreadIx((first >> READ_BITS) as u32),
-            reads: first & ((1 << READ_BITS) - 1),
-            writes,
-        }
-    }
-}
-
-const READ_BITS: u32 = 48;
-
 /// A page in the profile.
 pub type PageKey = (RegionIx, PageNo);
 
 /// All pages with an access.
-#[derive(Clone, Debug, Default)]
-pub struct PageUsage {
-    places: Vec<PageKey>,
-    /// Uses of page p are `uses[starts[p]..starts[p + 1]]`, threads ascending.
-    starts: Vec<u32>,
-    uses: Vec<PackedUse>,
+#[derive(Clone, Debug)]
+pub struct PageUsage<'a> {
+    table: &'a PageAccessTable,
+    writes: SmallCounts,
 }
 
-impl PageUsage {
-    /// Adds up the rows over page slices.
+impl PageUsage<'_> {
+    /// Of a profile, whose pages of 4 KiB `table` has.
     #[must_use]
-    pub fn from_rows(rows: &PageRows<PageUse>) -> PageUsage {
-        let key = |u: &PageUse| (u.region, u.page, u.thread);
-        let mut usage = PageUsage::default();
-        // One page slice is in this order already, which for millions of rows saves a copy.
-        if rows.iter().is_sorted_by_key(|u| key(&u)) {
-            rows.iter().for_each(|row| usage.push_row(&row));
-        } else {
-            let mut sorted: Vec<PageUse> = rows.iter().collect();
-            sorted.sort_unstable_by_key(key);
-            sorted.iter().for_each(|row| usage.push_row(row));
-        }
-        usage.starts.push(usage.uses.len() as u32);
-        usage
-    }
-
-    fn push_row(&mut self, row: &PageUse) {
-        if row.reads == 0 && row.writes == 0 {
-            return;
-        }
-        let place = (row.region, row.page);
-        let new_page = self.places.last() != Some(&place);
-        if new_page {
-            self.places.push(place);
-            self.starts.push(self.uses.len() as u32);
-        }
-        let mut sum = ThreadPageUse {
-            thread: row.thread,
-            reads: row.reads,
-            writes: row.writes,
+    pub fn new<'a>(profile: &Profile, table: &'a PageAccessTable) -> PageUsage<'a> {
+        let last = table.len().checked_sub(1);
+        let uses = last.map_or(0, |last| table.uses_range(last).end);
+        let mut writes = SmallCounts {
+            counts: vec![0; uses],
+            larger: BTreeMap::new(),
         };
-        match self.uses.last_mut() {
-            Some(last) if !new_page && last.unpack().thread == row.thread => {
-                let before = last.unpack();
-                sum.reads = sum.reads.saturating_add(before.reads);
-                sum.writes = sum.writes.saturating_add(before.writes);
-                *last = PackedUse::new(sum);
+        let (size, regions) = (PageSize::K4, &profile.regions);
+        let mut page = 0;
+        for row in size.parts(&profile.pages, regions).filter(|r| r.writes > 0) {
+            let id = size.page_of(regions, row.region, row.page);
+            // Rows of a page follow one another, and mostly those of the next page follow them.
+            let near = [page, page + 1].into_iter();
+            let near = near
+                .filter(|&at| at < table.len())
+                .find(|&at| table.id(at) == id);
+            page = near.unwrap_or_else(|| table.page_range(id, id).start);
+            let uses = table.uses(page);
+            if let Ok(at) = uses.binary_search_by_key(&row.thread, |u| u.thread()) {
+                writes.add(table.uses_range(page).start + at, row.writes);
             }
-            _ => self.uses.push(PackedUse::new(sum)),
         }
+        PageUsage { table, writes }
     }
 
     #[must_use]
     pub fn page_key(&self, page: usize) -> PageKey {
-        self.places[page]
+        let id = self.table.id(page);
+        (id.region(), PageNo(id.number()))
     }
 
     pub fn uses(&self, page: usize) -> impl Iterator<Item = ThreadPageUse> + Clone + '_ {
-        let uses = &self.uses[self.starts[page] as usize..self.starts[page + 1] as usize];
-        uses.iter().map(|u| u.unpack())
+        let places = self.table.uses_range(page);
+        self.table.uses(page).iter().zip(places).map(|(u, at)| {
+            let writes = self.writes.get(at);
+            ThreadPageUse {
+                thread: u.thread(),
+                reads: u.accesses().saturating_sub(writes),
+                writes,
+            }
+        })
     }
 
     /// Positions of the used pages among `from..=to` of a region.
     #[must_use]
     pub fn page_range(&self, region: RegionIx, from: u32, to: u32) -> Range<usize> {
-        let first = self.places.partition_point(|p| *p < (region, PageNo(from)));
-        let end = self.places.partition_point(|p| *p <= (region, PageNo(to)));
-        first..end.max(first)
+        let page = |number: u32| PageId::of_region(region, number.into());
+        self.table.page_range(page(from), page(to))
+    }
+}
+
+/// Counts in four bytes, as there are so many of them and nearly all are small.
+#[derive(Clone, Debug, Default)]
+struct SmallCounts {
+    counts: Vec<u32>,
+    /// What is beyond them.
+    larger: BTreeMap<usize, u64>,
+}
+
+impl SmallCounts {
+    fn add(&mut self, at: usize, more: u64) {
+        let small = &mut self.counts[at];
+        match u32::try_from(more)
+            .ok()
+            .and_then(|more| small.checked_add(more))
+        {
+            Some(sum) => *small = sum,
+            None => {
+                let sum = self.larger.entry(at).or_insert(0);
+                *sum = sum.saturating_add(more);
+            }
+        }
+    }
+
+    fn get(&self, at: usize) -> u64 {
+        let larger = self.larger.get(&at).copied().unwrap_or(0);
+        larger.saturating_add(self.counts[at].into())
     }
 }

@@ -8,13 +8,13 @@ use crate::report::page::{
 };
 use crate::report::sparse_table::SparseTable;
 use hither_model::metrics::memory_traffic::{all_fetches, larger_share};
+use hither_model::metrics::page_access::PageAccessTable;
 use hither_model::metrics::structure_rows::{
     group_structures, mean_by_accesses, ListedStructure, StructureGroup,
 };
+use hither_model::metrics::PageSize;
 use hither_model::units::{bytes, heap_blocks};
-use hither_profile::{
-    Object, ObjectIx, ObjectRange, PageFirstTouch, PageNo, PageRows, Profile, RegionIx, PAGE_SIZE,
-};
+use hither_profile::{Object, ObjectIx, ObjectRange, PageNo, Profile, RegionIx, PAGE_SIZE};
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -42,8 +42,9 @@ pub struct ObjectAssessment {
     pub fetch_share: Option<f64>,
 }
 
+/// Of a profile, whose pages of 4 KiB `table` has.
 #[must_use]
-pub fn structures_panel(profile: &Profile) -> StructuresPanel {
+pub fn structures_panel(profile: &Profile, table: &PageAccessTable) -> StructuresPanel {
     let accesses: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
     let mut objects: Vec<ObjectIx> = (0..profile.objects.len() as u32).map(ObjectIx).collect();
     let all = |o: ObjectIx| object_accesses(&profile.objects[o.at()]);
@@ -57,7 +58,7 @@ pub fn structures_panel(profile: &Profile) -> StructuresPanel {
     let rest = groups.split_off(groups.len().min(MOST_ROWS));
     let folded_from = groups.partition_point(|g| largest(g) >= FOLD_BELOW_SHARE);
     let drawn = &groups[..folded_from.min(MOST_MAPS)];
-    let mut maps = page_maps(profile, drawn).into_iter();
+    let mut maps = page_maps(profile, table, drawn).into_iter();
     let mut lines = lines_of_objects(profile);
     let rows = groups.iter().map(|group| {
         let row = structure_row(profile, group);
@@ -230,15 +231,20 @@ struct UnpackedPageMap {
 }
 
 /// The pages of each row.
-fn page_maps(profile: &Profile, rows: &[RowGroup]) -> Vec<Option<StructurePageMap>> {
-    let usage = PageUsage::from_rows(&profile.pages);
-    let touchers = first_touch_index(&profile.first_touch);
+fn page_maps(
+    profile: &Profile,
+    table: &PageAccessTable,
+    rows: &[RowGroup],
+) -> Vec<Option<StructurePageMap>> {
+    let usage = PageUsage::new(profile, table);
+    let touchers = first_touch_index(profile);
     let spans = page_spans(&profile.object_ranges, rows);
-    let drawn = spans.iter().enumerate();
-    let drawn =
-        drawn.filter_map(|(row, spans)| draw_page_map(profile, &usage, &touchers, row, spans));
-    let mut drawn: Vec<UnpackedPageMap> = drawn.collect();
-    shrink_to_fit(&mut drawn);
+    let mut drawn: Vec<UnpackedPageMap> = Vec::new();
+    for (row, spans) in spans.iter().enumerate() {
+        drawn.extend(draw_page_map(profile, &usage, &touchers, row, spans));
+        // What is too much of some is too much of all, so that none has to be kept at its full size.
+        shrink_to_fit(&mut drawn);
+    }
     let exact = drawn.iter().map(|d| d.density.cells()).sum::<usize>() <= EXACT_CELLS;
     let mut maps = vec![None; rows.len()];
     for d in drawn {
@@ -290,11 +296,9 @@ fn page_spans(ranges: &[ObjectRange], rows: &[RowGroup]) -> Vec<Vec<PageSpan>> {
     spans
 }
 
-fn first_touch_index(rows: &PageRows<PageFirstTouch>) -> Vec<(PageKey, u32)> {
-    let mut touchers: Vec<_> = rows
-        .iter()
-        .map(|f| ((f.region, f.page), f.thread.0))
-        .collect();
+fn first_touch_index(profile: &Profile) -> Vec<(PageKey, u32)> {
+    let rows = PageSize::K4.parts(&profile.first_touch, &profile.regions);
+    let mut touchers: Vec<_> = rows.map(|f| ((f.region, f.page), f.thread.0)).collect();
     touchers.sort_by_key(|t| t.0);
     touchers
 }
@@ -324,13 +328,16 @@ fn draw_page_map(
         for page in usage.page_range(region, first, last) {
             let place = usage.page_key(page);
             while with_gaps && next < place.1 .0 {
-                density.push([]);
+                push_page(&mut density, []);
                 first_touch.push(find_first_toucher(touchers, (region, PageNo(next))));
                 next += 1;
             }
             next = place.1 .0.saturating_add(1);
             let uses = usage.uses(page);
-            density.push(uses.clone().map(|u| (u.thread.0, u.accesses())));
+            push_page(
+                &mut density,
+                uses.clone().map(|u| (u.thread.0, u.accesses())),
+            );
             first_touch.push(find_first_toucher(touchers, place));
             for u in uses {
                 let total = totals.entry(u.thread.0).or_default();
@@ -339,13 +346,13 @@ fn draw_page_map(
             }
         }
         while with_gaps && next <= last {
-            density.push([]);
+            push_page(&mut density, []);
             first_touch.push(find_first_toucher(touchers, (region, PageNo(next))));
             next += 1;
         }
     }
     let map = StructurePageMap {
-        pages: density.columns(),
+        pages: first_touch.columns(),
         unused: if with_gaps { 0 } else { spanned - used },
         scattered: spans.len() > 1,
         first_touch: first_touch.pack(true),
@@ -353,6 +360,14 @@ fn draw_page_map(
         ..StructurePageMap::default()
     };
     Some(UnpackedPageMap { row, density, map })
+}
+
+/// Merges the columns of a map that would not fit into the page alone.
+fn push_page(density: &mut SparseTable, cells: impl IntoIterator<Item = (u32, u64)>) {
+    density.push(cells);
+    if density.cells() > MOST_CELLS && density.columns() > 1 {
+        *density = density.merge_columns();
+    }
 }
 
 fn find_first_toucher(touchers: &[(PageKey, u32)], place: PageKey) -> Option<(u32, u64)> {

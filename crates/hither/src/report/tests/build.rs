@@ -1,7 +1,8 @@
 //! Profile -> panels, on small profiles worked by hand.
+use super::panel;
 use super::unpack;
 use crate::report::build::communication::{communication_panel, CommunicationInput};
-use crate::report::build::structures::{add_assessments, structures_panel, ObjectAssessment};
+use crate::report::build::structures::{add_assessments, ObjectAssessment};
 use crate::report::page::{CommunicationFigures, ThreadOrderKind};
 use hither_profile::*;
 
@@ -75,7 +76,7 @@ fn profile() -> Profile {
 
 #[test]
 fn structures_are_sorted_folded_and_drawn() {
-    let mut made = structures_panel(&profile());
+    let mut made = panel(&profile());
     let names: Vec<&str> = made.rows.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["field", "small"]);
     assert_eq!((made.folded_from, made.accesses), (1, 1_000_000));
@@ -122,7 +123,7 @@ fn what_is_alike_is_one_row() {
         ..SourceSite::default()
     };
     profile.sites = vec![line(0, 10), line(1, 20)];
-    let mut made = structures_panel(&profile);
+    let mut made = panel(&profile);
     let rows: Vec<_> = made.rows.iter().map(|r| (&*r.name, r.reads)).collect();
     assert_eq!(rows, [("field", 1_200_000), ("2 stacks", 2000)]);
     let row = &made.rows[0];
@@ -151,7 +152,7 @@ fn pages_that_nobody_used_are_left_out_where_they_are_many() {
     let mut profile = profile();
     profile.object_ranges[1].length = 4096 * 1000;
     profile.object_ranges[2] = range(1, 4096 * 2000, 1);
-    let made = structures_panel(&profile);
+    let made = panel(&profile);
     let map = made.rows[0].map.as_ref().expect("a map");
     assert_eq!((map.pages, map.unused, map.scattered), (3, 998, true));
     assert_eq!(
@@ -167,9 +168,30 @@ fn page_slices_are_added_up() {
     let mut later = used(0, 0, 0, 100, 0);
     later.slice = SliceIx(1);
     profile.pages.push(later);
-    let made = structures_panel(&profile);
+    let made = panel(&profile);
     let map = made.rows[0].map.as_ref().expect("a map");
     assert_eq!(unpack(&map.density)[0], (0, 0, 110));
+}
+
+/// Reads and writes are told apart whatever their number, in any order of rows.
+#[test]
+fn large_counts_of_threads_are_exact() {
+    const MANY: u64 = u32::MAX as u64;
+    let mut profile = profile();
+    let mut later = [
+        used(0, 3, 1, 2, MANY),
+        used(0, 0, 1, 0, MANY - 1),
+        used(0, 0, 1, 0, 5),
+    ];
+    later.iter_mut().for_each(|row| row.slice = SliceIx(1));
+    profile.pages.extend(later);
+    let made = panel(&profile);
+    let map = made.rows[0].map.as_ref().expect("a map");
+    assert_eq!(map.threads, [(0, 10, 0), (1, 14, 2 * MANY + 5)]);
+    assert_eq!(
+        unpack(&map.density)[1..],
+        [(0, 1, MANY + 10), (3, 1, MANY + 9)]
+    );
 }
 
 fn slices(count: u32) -> Vec<Slice> {

@@ -6,8 +6,19 @@ mod html;
 mod pack;
 mod sample;
 
+use super::build::structures::structures_panel;
 use super::packed_grid::PackedGrid;
+use super::page::StructuresPanel;
 use base64::{engine::general_purpose::STANDARD, Engine};
+use hither_model::metrics::page_access::PageAccessTable;
+use hither_model::metrics::PageSize;
+use hither_profile::Profile;
+
+fn panel(profile: &Profile) -> StructuresPanel {
+    let (rows, regions) = (&profile.pages, &profile.regions);
+    let table = PageAccessTable::from_rows(rows, regions, PageSize::K4);
+    structures_panel(profile, &table)
+}
 
 /// What the browser makes of a grid: (column, row, count), and the widths of its columns.
 fn unpack(grid: &PackedGrid) -> Vec<(u32, u32, u64)> {

@@ -112,4 +112,28 @@ proptest! {
             prop_assert_eq!(largest(&table), expected);
         }
     }
+
+    /// A table that is merged while it is filled is the one that is merged at the end.
+    #[test]
+    fn merging_may_come_before_the_last_column(
+        cells in proptest::collection::vec(
+            proptest::collection::btree_map(0u32..6, 1u64..1000, 0..5), 1..40),
+        at in proptest::collection::btree_set(0usize..40, 0..4),
+    ) {
+        let column = |at: usize| cells[at].iter().map(|(row, count)| (*row, *count));
+        let (mut early, mut late) = (SparseTable::new(6), SparseTable::new(6));
+        let mut merges = 0;
+        for push in 0..cells.len() {
+            early.push(column(push));
+            late.push(column(push));
+            if at.contains(&push) {
+                early = early.merge_columns();
+                merges += 1;
+            }
+        }
+        for _ in 0..merges {
+            late = late.merge_columns();
+        }
+        prop_assert_eq!(early.pack(true), late.pack(true));
+    }
 }

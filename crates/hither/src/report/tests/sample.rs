@@ -1,8 +1,9 @@
 //! A page with something of everything. `report-ui/test/sample.ts` is written from it, and
 //! the TypeScript compiler says whether `model.ts` mirrors `page.rs`.
+use super::panel;
 use crate::report::build::communication::{communication_panel, CommunicationInput};
 use crate::report::build::source_quotes::SourceQuotes;
-use crate::report::build::structures::{add_assessments, structures_panel, ObjectAssessment};
+use crate::report::build::structures::{add_assessments, ObjectAssessment};
 use crate::report::page::*;
 use hither_model::metrics::communication::CommunicationMetrics;
 use hither_model::metrics::exclusivity::ExclusivityMetrics;
@@ -156,7 +157,7 @@ fn subject() -> ReportSubject {
             executable: "/opt/sample".to_owned(),
         }],
         communication: communication_panel(&profile, given()),
-        structures: assessed(structures_panel(&profile)),
+        structures: assessed(panel(&profile)),
         pages: Some(pages()),
         predictions: vec![super::forecast::forecast()],
         quotes: SourceQuotes::of_profile(&profile).of_all_places(&profile),
