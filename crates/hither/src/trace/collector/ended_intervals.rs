@@ -3,7 +3,8 @@
 //! A segment tree over page numbers (de Berg et al., Computational Geometry, 10.3): an interval
 //! lies in the aligned blocks of 2^level pages that make it up, two a level at most. One that
 //! holds a page is in the block around the page of some level, and the intervals of a block
-//! existed one after the other: a binary search in each finds which of them did at a time.
+//! existed one after the other: a binary search in each finds which of them did at a time. A few are in no
+//! blocks, which take many times their memory: most processes of a script have no more.
 use super::region_interval::RegionInterval;
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ const LEVELS: u32 = 52;
 pub struct EndedIntervals {
     /// In the order of their ends.
     all: Vec<RegionInterval>,
-    /// Numbers in `all` by block, in the order of their generations.
+    /// Numbers in `all` by block, in the order of their generations; none of [`FEW`].
     blocks: HashMap<u64, Vec<u32>>,
     /// Bit per level that has blocks.
     levels: u64,
@@ -22,6 +23,8 @@ pub struct EndedIntervals {
     numbers: usize,
 }
 
+/// So many are looked at one by one.
+const FEW: usize = 32;
 /// Later ones that a number is put before at most. Intervals of a block exist one after the other, and
 /// are reported nearly so; a target that reports them backwards would have us move all of them.
 const MOST_MOVED: usize = 64;
@@ -30,14 +33,25 @@ const BLOCK_BYTES: u64 = 96;
 const INTERVAL_BYTES: u64 = 40;
 const NUMBER_BYTES: u64 = 4;
 
+/// The generation of an interval and its number.
+type Found = (u32, u32);
+
 fn block(page: u64, level: u32) -> u64 {
     u64::from(level) << 56 | page >> level
 }
 
 impl EndedIntervals {
     pub fn add(&mut self, interval: RegionInterval) {
-        let number = self.all.len() as u32;
         self.all.push(interval);
+        let count = self.all.len();
+        if count > FEW {
+            let new = if self.blocks.is_empty() { 0 } else { count - 1 };
+            (new..count).for_each(|number| self.put_into_blocks(number as u32));
+        }
+    }
+
+    fn put_into_blocks(&mut self, number: u32) {
+        let interval = self.all[number as usize];
         let mut at = interval.start;
         while at < interval.end {
             // The largest block that begins here and ends within the interval.
@@ -74,6 +88,24 @@ impl EndedIntervals {
         page: u64,
         generation: u32,
     ) -> (Option<RegionInterval>, Option<RegionInterval>) {
+        let (existed, later) = match self.blocks.is_empty() {
+            true => self.around_of_few(page, generation),
+            false => self.around_in_blocks(page, generation),
+        };
+        let interval = |(_, n): (u32, u32)| self.all[n as usize];
+        (existed.map(interval), later.map(interval))
+    }
+
+    /// As generation and number.
+    fn around_of_few(&self, page: u64, generation: u32) -> (Option<Found>, Option<Found>) {
+        let all = (0..).zip(&self.all);
+        let around = all.filter(|(_, i)| (i.start..i.end).contains(&page));
+        let keys = around.map(|(n, i)| (i.generation, n));
+        let existed = keys.clone().filter(|key| key.0 <= generation).max();
+        (existed, keys.filter(|key| key.0 > generation).min())
+    }
+
+    fn around_in_blocks(&self, page: u64, generation: u32) -> (Option<Found>, Option<Found>) {
         let (mut existed, mut later) = (None, None);
         for level in (0..LEVELS).filter(|level| self.levels >> level & 1 != 0) {
             let Some(numbers) = self.blocks.get(&block(page, level)) else {
@@ -88,8 +120,7 @@ impl EndedIntervals {
                 .flatten()
                 .min();
         }
-        let interval = |(_, n): (u32, u32)| self.all[n as usize];
-        (existed.map(interval), later.map(interval))
+        (existed, later)
     }
 }
 
@@ -109,7 +140,7 @@ mod tests {
                 .wrapping_add(1);
             (random >> 33) % below
         };
-        for generation in 0..400 {
+        for generation in 0..400u32 {
             let start = draw(60);
             let interval = RegionInterval {
                 start,
@@ -120,16 +151,17 @@ mod tests {
             };
             ended.add(interval);
             all.push(interval);
-        }
-        for _ in 0..2_000 {
-            let (page, generation) = (draw(110), draw(400) as u32);
-            let around = || all.iter().filter(|i| (i.start..i.end).contains(&page));
-            let existed = around().rfind(|i| i.generation <= generation);
-            let later = around().find(|i| i.generation > generation);
-            assert_eq!(
-                ended.around(page, generation),
-                (existed.copied(), later.copied())
-            );
+            let looks = if generation == 399 { 2_000 } else { 20 };
+            for _ in 0..looks {
+                let (page, generation) = (draw(110), draw(u64::from(generation) + 1) as u32);
+                let around = || all.iter().filter(|i| (i.start..i.end).contains(&page));
+                let existed = around().rfind(|i| i.generation <= generation);
+                let later = around().find(|i| i.generation > generation);
+                assert_eq!(
+                    ended.around(page, generation),
+                    (existed.copied(), later.copied())
+                );
+            }
         }
         assert_eq!(ended.last(3), &all[397..]);
     }

@@ -3,9 +3,13 @@ use super::address_space::PageName;
 use super::region_interval::RegionInterval;
 use std::collections::HashMap;
 
-/// By region: the interval, the module, and where the interval starts in it, in pages.
 #[derive(Default)]
-pub struct LateModules(HashMap<u32, Vec<(RegionInterval, u32, u64)>>);
+pub struct LateModules {
+    /// By region: the interval, the module, and where the interval starts in it, in pages.
+    segments: HashMap<u32, Vec<(RegionInterval, u32, u64)>>,
+    /// The regions that modules of a process took over.
+    of_process: HashMap<u32, Vec<u32>>,
+}
 
 /// Pages side by side in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +21,17 @@ pub struct RegionSpan {
 
 impl LateModules {
     /// False if it is known already, of another process of the same row.
-    pub fn add(&mut self, interval: RegionInterval, module: u32, start: u64) -> bool {
-        let segments = self.0.entry(interval.region).or_default();
+    pub fn add(
+        &mut self,
+        process: u32,
+        interval: RegionInterval,
+        (module, start): (u32, u64),
+    ) -> bool {
+        let regions = self.of_process.entry(process).or_default();
+        if regions.last() != Some(&interval.region) {
+            regions.push(interval.region);
+        }
+        let segments = self.segments.entry(interval.region).or_default();
         let same = |(i, m, s): &(RegionInterval, u32, u64)| {
             (i.offset, i.pages(), *m, *s) == (interval.offset, interval.pages(), module, start)
         };
@@ -29,10 +42,15 @@ impl LateModules {
         !known
     }
 
+    /// A process has ended: the regions that its modules took over.
+    pub fn leave_process(&mut self, process: u32) -> Vec<u32> {
+        self.of_process.remove(&process).unwrap_or_default()
+    }
+
     /// The names of a run now that all modules are known, in order.
     pub fn resolve_span(&self, run: RegionSpan) -> Vec<RegionSpan> {
         let end = run.first.saturating_add(run.pages);
-        let segments = self.0.get(&run.region).into_iter().flatten();
+        let segments = self.segments.get(&run.region).into_iter().flatten();
         let mut segments: Vec<_> = segments.collect();
         segments.sort_unstable_by_key(|(i, _, _)| i.offset);
         let (mut found, mut next) = (Vec::new(), run.first);
@@ -87,7 +105,7 @@ mod tests {
                 offset,
                 generation: 1,
             };
-            absorbed.add(interval, 9, 40 + offset);
+            absorbed.add(1, interval, (9, 40 + offset));
         }
         let run = |region, first, pages| RegionSpan {
             region,

@@ -51,6 +51,7 @@ impl RegionMap {
         self.brk.remove(&process);
         let intervals = self.snapshot(process, usize::MAX);
         let mut own: Vec<u32> = intervals.iter().map(|i| i.region).collect();
+        own.extend(self.late_modules.leave_process(process));
         own.sort_unstable();
         own.dedup();
         for region in own.into_iter().rev() {

@@ -229,7 +229,7 @@ impl RegionMap {
             _ => self.add(process, false, module),
         };
         for i in replaced.iter().filter(|i| i.region != region) {
-            if self.late_modules.add(*i, region, i.start - pages.0) {
+            if (self.late_modules).add(process, *i, (region, i.start - pages.0)) {
                 self.budget.spend(LATE_MODULE_BYTES);
             }
         }

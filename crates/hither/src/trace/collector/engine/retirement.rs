@@ -22,6 +22,9 @@ const BATCH: usize = 64;
 const MOST_ENDED: usize = 256;
 /// ...and soon when there are none left for others.
 const SHORTEST_SLICE_NS: u64 = 1_000_000;
+/// What threads left is added up when there are so many rows of it: those of hundreds would be many times
+/// what they add up to.
+const MOST_ROWS: usize = 1 << 16;
 
 /// A thread that has ended.
 struct EndedThread {
@@ -258,7 +261,7 @@ impl CollectorEngine {
 
     /// Flushes for threads that could not do it themselves.
     pub fn flush_threads(&mut self, slots: &[u32], slice: u32) {
-        let mut rows = Vec::new();
+        let (mut rows, mut most) = (Vec::new(), MOST_ROWS);
         for (slot, thread) in self.owners_among(slots) {
             let key = self.target_state.threads.key(&self.segment, slot);
             for_each_unflushed(&self.segment, &thread, &self.deadline, |left| {
@@ -276,6 +279,10 @@ impl CollectorEngine {
                         .count_unflushed(left.page, left.line, key, others);
                 }
             });
+            if rows.len() > most {
+                sort_and_sum(&mut rows);
+                most = MOST_ROWS.max(2 * rows.len());
+            }
         }
         sort_and_sum(&mut rows);
         self.page_reader

@@ -6,14 +6,15 @@ use hither_profile::Profile;
 const COMMANDS: u32 = 600;
 const STACK: u64 = 0x7fff_0000_0000;
 
-/// A command of the shell in slot 1: its program at an address of its own, with `grid` in it, and memory
-/// that it maps. It reads the first page of each and allocates a block.
+/// A command of the shell in slot 1: its program at an address of its own, mapped by the loader before it is
+/// reported, with `grid` in it, and memory that it maps. It reads the first page of each and allocates a block.
 fn command(f: &mut Fake, slot: u32) {
     let (process, thread) = (slot as u16, slot);
     let program = 0x5500_0000_0000 + u64::from(slot) * MIB;
     let memory = 0x7f00_0000_0000 + u64::from(slot) * 2 * MIB;
     f.execute(process, 1);
     let by = program - 0x40_0000;
+    f.map(process, slot as u16, program + 0x2_0000, 0x1_0000);
     f.moved_module(process, (program, program + MIB / 2), by, "/bin/app");
     f.thread(thread, slot, 0);
     f.with_serial(thread, slot);
@@ -41,7 +42,7 @@ fn end(f: &mut Fake, slots: std::ops::Range<u32>) {
 }
 
 /// A shell that runs so many commands one after the other, in batches of some hundred.
-fn shell(commands: u32) -> Profile {
+fn shell(commands: u32) -> Fake {
     let mut f = Fake::new(|_| {});
     f.process(1, 0);
     f.thread(1, 1, 0);
@@ -52,7 +53,7 @@ fn shell(commands: u32) -> Profile {
         batch.clone().for_each(|slot| command(&mut f, slot));
         end(&mut f, batch);
     }
-    f.finish(&mut Names)
+    f
 }
 
 fn total(p: &Profile, name: &str) -> (u64, u64, u64) {
@@ -67,6 +68,9 @@ fn total(p: &Profile, name: &str) -> (u64, u64, u64) {
 #[test]
 fn commands_past_the_limit_add_nothing_but_their_counts() {
     let (few, many) = (shell(COMMANDS), shell(3 * COMMANDS));
+    let known = |f: &Fake| f.engine.target_state.regions.all.len();
+    assert_eq!(known(&many), known(&few));
+    let [few, many] = [few, many].map(|f| f.finish(&mut Names));
     let commands = u64::from(COMMANDS);
     assert_eq!(few.threads.len() as u32, COMMANDS + 1);
     for p in [&few, &many] {
