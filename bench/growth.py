@@ -35,7 +35,7 @@ SIZES = {
     "forks": ("of 1000 blocks", [50, 200, 800, 3_000]),
 }
 READERS = ("stat", "check", "map", "report")
-# Rows of page use; of the most, map and report take 7 GB.
+# Rows of page use.
 ROWS = [100_000, 1_000_000, 10_000_000, 100_000_000]
 
 
