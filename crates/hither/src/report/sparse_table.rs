@@ -57,7 +57,7 @@ impl SparseTable {
         let from = self.cells.len();
         self.cells
             .extend(cells.map(|(row, count)| SparseCell::new(row, count)));
-        if self.pushed % self.merged > 0 {
+        if !self.pushed.is_multiple_of(self.merged) {
             self.starts.pop();
             let last = self.starts.last().map_or(0, |&start| start as usize);
             let right = self.cells.split_off(from);
