@@ -267,10 +267,7 @@ impl ProgramSymbols {
 }
 
 fn is_openmp(file: &Path) -> bool {
-    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
-    ["libgomp", "libomp", "libiomp"]
-        .iter()
-        .any(|runtime| name.starts_with(runtime))
+    frame_filter::is_called(file, &["libgomp", "libomp", "libiomp"])
 }
 
 /// Of a library that keeps them: no line of the program says how they lie.

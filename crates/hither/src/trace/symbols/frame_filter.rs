@@ -61,15 +61,19 @@ const WRAPPING: [&str; 8] = [
     "pydatamem",
 ];
 
-pub fn is_runtime(file: &Path) -> bool {
+/// Whether the name of a file begins with one of these.
+pub fn is_called(file: &Path, beginnings: &[&str]) -> bool {
     let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
-    RUNTIMES.iter().any(|r| name.starts_with(r))
+    beginnings.iter().any(|b| name.starts_with(b))
+}
+
+pub fn is_runtime(file: &Path) -> bool {
+    is_called(file, &RUNTIMES)
 }
 
 /// Code of DynamoRIO or of hither in the program.
 pub fn is_tracer(file: &Path) -> bool {
-    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
-    name.starts_with("libdynamorio") || name.starts_with("libhither")
+    is_called(file, &["libdynamorio", "libhither"])
 }
 
 /// Programs and libraries that execute programs in their own language, whose calls are all made in a few places.
@@ -85,8 +89,7 @@ const INTERPRETERS: [&str; 8] = [
 ];
 
 pub fn is_interpreter(file: &Path) -> bool {
-    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
-    INTERPRETERS.iter().any(|i| name.starts_with(i))
+    is_called(file, &INTERPRETERS)
 }
 
 /// A library of the system: not what the user can change.
