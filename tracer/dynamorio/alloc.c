@@ -15,6 +15,10 @@
 /* Call paths that are told apart for one return address, and as many again by the next only: of an
  * allocator of the program's own (xmalloc) that all of it calls. */
 #define PATHS_OF_CALL 256
+/* Where so many ids of data structures are in use, callers are told apart by two calls, and by one, so that the last
+ * structures still have counts. */
+#define SHORT_PATHS_FROM (HI_PROCESS_OBJECTS / 4 * 3)
+#define NO_PATHS_FROM (HI_PROCESS_OBJECTS / 8 * 7)
 /* Bytes. As MIN_MAPPING of the collector, which puts smaller ones together. */
 #define SMALLEST_MAPPING (64u << 10)
 
@@ -123,10 +127,9 @@ static uint32_t object_of_callers(void *dc, uint32_t kind, uint64_t caller_pc, c
     else caller = i;
   }
   if (caller) return paths[caller].object;
-  /* Where ids become few, callers are told apart by less, so that the last ones still have counts. */
   uint32_t ids = hi_objects.next_id;
-  path.is_short = same >= PATHS_OF_CALL || ids > HI_PROCESS_OBJECTS / 4 * 3;
-  if (same < 2 * PATHS_OF_CALL && ids <= HI_PROCESS_OBJECTS / 8 * 7) find_frames(&path, stack);
+  path.is_short = same >= PATHS_OF_CALL || ids > SHORT_PATHS_FROM;
+  if (same < 2 * PATHS_OF_CALL && ids <= NO_PATHS_FROM) find_frames(&path, stack);
   if (!path.at[1] && others) return paths[others].object;
   return new_path(host_local(dc), path, kind, head);
 }

@@ -1,7 +1,7 @@
 /* unwind.c: the caller of a frame, by the unwind tables of its file (.eh_frame and .eh_frame_hdr of the Linux
  * Standard Base, call frame information of DWARF 5, 6.4).
  *
- * Of all that tables may say, what compilers say of functions: where the frame ends, counted from the stack or
+ * Of all that tables may say, what compilers say of functions: where the canonical frame address (CFA) is, counted from the stack or
  * the frame pointer, and where the frame pointer of the caller is. Nothing in a file is trusted. */
 #include "host.h"
 
@@ -26,13 +26,13 @@ struct reader {
   bool failed;
 };
 
-/* Where the frame ends: `offset` from a register, or what lies there. */
+/* Where the caller's frame begins (canonical frame address, CFA): an offset from a register, or what lies there. */
 struct row {
-  uint32_t base;
-  int64_t offset;
-  bool indirect;
-  /* Where the caller's frame pointer is, from the end of the frame, or from the frame pointer itself. */
-  enum { FP_SAME, FP_BY_END, FP_BY_FP } fp;
+  uint32_t cfa_register;
+  int64_t cfa_offset;
+  bool cfa_indirect;
+  /* Where the caller's frame pointer is, from the CFA, or from the frame pointer itself. */
+  enum { FP_SAME, FP_AT_CFA, FP_AT_FP } fp;
   int64_t fp_offset;
   bool outermost;
 };
@@ -86,8 +86,8 @@ static uint32_t encoded_bytes(uint32_t encoding) {
   }
 }
 
-/* What is said of all functions of an entry of the first kind (CIE). */
-struct common {
+/* What a common information entry (CIE) says of all its functions. */
+struct cie {
   uint64_t code_factor;
   int64_t data_factor;
   uint32_t encoding;
@@ -104,9 +104,9 @@ static struct reader read_entry(uint64_t address, byte *to) {
   return (struct reader){to, to + length, false};
 }
 
-static bool read_common(uint64_t address, byte *bytes, struct common *c) {
+static bool read_cie(uint64_t address, byte *bytes, struct cie *c) {
   struct reader r = read_entry(address, bytes);
-  *c = (struct common){.encoding = ABSOLUTE_8};
+  *c = (struct cie){.encoding = ABSOLUTE_8};
   if (read_number(&r, 4) != 0) return false;
   uint64_t version = read_number(&r, 1);
   const char *kind = (const char *)r.at;
@@ -141,23 +141,23 @@ static bool read_expression(struct reader *r, int64_t *offset, bool *indirect) {
 }
 
 static void save(struct row *row, uint64_t which, int64_t offset) {
-  if (which == RBP) row->fp = FP_BY_END, row->fp_offset = offset;
+  if (which == RBP) row->fp = FP_AT_CFA, row->fp_offset = offset;
 }
 
-static void end_at(struct row *row, uint64_t base, int64_t offset) {
-  row->base = (uint32_t)base;
-  row->offset = offset;
-  row->indirect = false;
+static void set_cfa(struct row *row, uint64_t base, int64_t offset) {
+  row->cfa_register = (uint32_t)base;
+  row->cfa_offset = offset;
+  row->cfa_indirect = false;
 }
 
-static int64_t scaled(const struct common *c, uint64_t value) { return (int64_t)(value * (uint64_t)c->data_factor); }
+static int64_t scaled(const struct cie *c, uint64_t value) { return (int64_t)(value * (uint64_t)c->data_factor); }
 
 static void restore(struct row *row, uint64_t which, const struct row *first) {
   if (which == RBP) row->fp = first->fp, row->fp_offset = first->fp_offset;
 }
 
 /* An instruction that says something of the row. False where it is not known. */
-static bool apply(uint32_t op, struct reader *r, const struct common *c, const struct row *first, struct row *row) {
+static bool apply(uint32_t op, struct reader *r, const struct cie *c, const struct row *first, struct row *row) {
   enum { OFFSET = 2, RESTORE = 3 }; /* in the upper two bits, the register in the others */
   enum { NOP, OFFSET_EXTENDED = 5, RESTORE_EXTENDED, UNDEFINED, SAME_VALUE, DEF_CFA = 12, DEF_CFA_REGISTER };
   enum { DEF_CFA_OFFSET = 14, DEF_CFA_EXPRESSION, EXPRESSION, OFFSET_EXTENDED_SF, DEF_CFA_SF, DEF_CFA_OFFSET_SF };
@@ -184,20 +184,20 @@ static bool apply(uint32_t op, struct reader *r, const struct common *c, const s
     break;
   case DEF_CFA:
     which = read_uleb(r);
-    end_at(row, which, (int64_t)read_uleb(r));
+    set_cfa(row, which, (int64_t)read_uleb(r));
     break;
   case DEF_CFA_SF:
     which = read_uleb(r);
-    end_at(row, which, scaled(c, (uint64_t)read_sleb(r)));
+    set_cfa(row, which, scaled(c, (uint64_t)read_sleb(r)));
     break;
-  case DEF_CFA_REGISTER: end_at(row, read_uleb(r), row->offset); break;
-  case DEF_CFA_OFFSET: row->offset = (int64_t)read_uleb(r); break;
-  case DEF_CFA_OFFSET_SF: row->offset = scaled(c, (uint64_t)read_sleb(r)); break;
-  case DEF_CFA_EXPRESSION: row->base = RBP; return read_expression(r, &row->offset, &row->indirect);
+  case DEF_CFA_REGISTER: set_cfa(row, read_uleb(r), row->cfa_offset); break;
+  case DEF_CFA_OFFSET: row->cfa_offset = (int64_t)read_uleb(r); break;
+  case DEF_CFA_OFFSET_SF: row->cfa_offset = scaled(c, (uint64_t)read_sleb(r)); break;
+  case DEF_CFA_EXPRESSION: row->cfa_register = RBP; return read_expression(r, &row->cfa_offset, &row->cfa_indirect);
   case EXPRESSION:
     if (read_uleb(r) != RBP) read_block(r);
     else if (!read_expression(r, &row->fp_offset, &indirect) || indirect) return false;
-    else row->fp = FP_BY_FP;
+    else row->fp = FP_AT_FP;
     break;
   case VAL_EXPRESSION: read_uleb(r), read_block(r); break;
   case ARGUMENTS_SIZE: read_uleb(r); break;
@@ -207,7 +207,7 @@ static bool apply(uint32_t op, struct reader *r, const struct common *c, const s
 }
 
 /* Follows a program up to `distance` bytes behind the function's start. */
-static bool run(struct reader r, const struct common *c, uint64_t distance, const struct row *first, struct row *row) {
+static bool run(struct reader r, const struct cie *c, uint64_t distance, const struct row *first, struct row *row) {
   enum { ADVANCE = 1, ADVANCE_1 = 2, ADVANCE_4 = 4, REMEMBER = 10, RECALL };
   struct row states[STATES];
   uint32_t kept = 0;
@@ -223,8 +223,8 @@ static bool run(struct reader r, const struct common *c, uint64_t distance, cons
   return !r.failed;
 }
 
-/* The entry of the function with an address, by the sorted table of its file; 0: none. */
-static uint64_t find_entry(uint64_t header, uint64_t address) {
+/* The frame description entry (FDE) of the function with an address, by the sorted table of its file; 0: none. */
+static uint64_t find_fde(uint64_t header, uint64_t address) {
   struct {
     byte version, of_frames, of_count, of_table;
     int32_t frames;
@@ -251,13 +251,13 @@ static uint64_t find_entry(uint64_t header, uint64_t address) {
 
 /* What the tables say of an address in the code of a file. */
 static bool find_row(uint64_t header, uint64_t address, struct row *row) {
-  byte bytes[LARGEST_ENTRY], common_bytes[LARGEST_ENTRY];
-  uint64_t entry = find_entry(header, address);
+  byte bytes[LARGEST_ENTRY], cie_bytes[LARGEST_ENTRY];
+  uint64_t entry = find_fde(header, address);
   if (!entry) return false;
   struct reader r = read_entry(entry, bytes);
   uint64_t back = read_number(&r, 4);
-  struct common c;
-  if (r.failed || !back || !read_common(entry + 4 - back, common_bytes, &c)) return false;
+  struct cie c;
+  if (r.failed || !back || !read_cie(entry + 4 - back, cie_bytes, &c)) return false;
   uint32_t width = encoded_bytes(c.encoding);
   uint64_t start = read_number(&r, width);
   if (c.encoding == FROM_HERE_4) start = entry + 8 + (uint64_t)(int64_t)(int32_t)start;
@@ -265,7 +265,7 @@ static bool find_row(uint64_t header, uint64_t address, struct row *row) {
   uint64_t length = read_number(&r, width);
   if (c.has_data) read_block(&r);
   if (r.failed || address < start || address - start >= length) return false;
-  *row = (struct row){.base = RSP};
+  *row = (struct row){.cfa_register = RSP};
   struct row none = *row;
   if (!run(c.program, &c, 0, &none, row)) return false;
   struct row first = *row;
@@ -279,14 +279,14 @@ enum unwound unwind(struct frame *f) {
   uint64_t header = modules_unwind_tables(f->pc - 1);
   if (!header || !find_row(header, f->pc - 1, &row)) return UNWIND_UNKNOWN;
   if (row.outermost) return UNWIND_OUTERMOST;
-  if (row.base != RSP && (row.base != RBP || !f->knows_fp)) return UNWIND_UNKNOWN;
-  uint64_t end = (row.base == RSP ? f->sp : f->fp) + (uint64_t)row.offset, fp = f->fp;
-  if (row.indirect && !dr_safe_read((void *)end, sizeof end, &end, NULL)) return UNWIND_UNKNOWN;
-  uint64_t saved = (row.fp == FP_BY_END ? end : f->fp) + (uint64_t)row.fp_offset, pc;
-  bool knows_fp = f->knows_fp || row.fp == FP_BY_END;
+  if (row.cfa_register != RSP && (row.cfa_register != RBP || !f->knows_fp)) return UNWIND_UNKNOWN;
+  uint64_t cfa = (row.cfa_register == RSP ? f->sp : f->fp) + (uint64_t)row.cfa_offset, fp = f->fp;
+  if (row.cfa_indirect && !dr_safe_read((void *)cfa, sizeof cfa, &cfa, NULL)) return UNWIND_UNKNOWN;
+  uint64_t saved = (row.fp == FP_AT_CFA ? cfa : f->fp) + (uint64_t)row.fp_offset, pc;
+  bool knows_fp = f->knows_fp || row.fp == FP_AT_CFA;
   if (row.fp != FP_SAME) knows_fp = knows_fp && dr_safe_read((void *)saved, sizeof fp, &fp, NULL);
-  if (end <= f->sp || end % sizeof(uint64_t) || !dr_safe_read((void *)(end - 8), sizeof pc, &pc, NULL))
+  if (cfa <= f->sp || cfa % sizeof(uint64_t) || !dr_safe_read((void *)(cfa - 8), sizeof pc, &pc, NULL))
     return UNWIND_UNKNOWN;
-  *f = (struct frame){pc, end, fp, knows_fp};
+  *f = (struct frame){pc, cfa, fp, knows_fp};
   return UNWIND_CALLER;
 }

@@ -10,7 +10,7 @@ use super::study::options::{ShortStudy, SimOptions};
 use super::study::progress::Progress;
 use super::study::run_recording::RunRecording;
 use super::study::sim_machine::SimMachine;
-use super::study::{forecast, forecast_with_chance};
+use super::study::{forecast, forecast_with_seed_error};
 
 /// How far a short study goes.
 struct StudyRound {
@@ -46,8 +46,8 @@ pub struct BestPolicies {
     /// The share of the system's time that they are predicted to save, and whether it is surely no loss.
     pub gain: f64,
     pub gains: bool,
-    /// The interval of confidence holds nothing that is worth binding for.
-    hopeless: bool,
+    /// The confidence interval holds nothing that is worth binding for.
+    rules_out_gain: bool,
     pub verdict: String,
 }
 
@@ -112,12 +112,12 @@ pub fn best_in_short(
     let study = study(options, policies, SimOptions::default())?;
     let whole_run = recording.is_whole().then(|| recording.bursts.accesses());
     in_rounds(study, whole_run, |study, last| {
-        let (forecast, chance) = forecast_with_chance(study, recording, &model, progress)?;
+        let (forecast, seed_error) = forecast_with_seed_error(study, recording, &model, progress)?;
         // One window of many that there might have been says nothing of how the others do.
         let judged = last && (recording.is_whole() || forecast.sample.windows > 1);
         let sure = |p: &PredictedPlacement| judged && p.relative.time.is_some_and(surely_gains);
         let best = fastest(options, &forecast, sure)?;
-        Ok((forecast, chance, best))
+        Ok((forecast, seed_error, best))
     })
 }
 
@@ -134,11 +134,11 @@ fn in_rounds(
     let mut found: Option<RoundResult> = None;
     for (at, round) in ROUNDS.iter().enumerate() {
         study.seeds = SEEDS;
-        let mut chance = 0.0;
+        let mut seed_error = 0.0;
         if let Some((forecast, of_one, _)) = &found {
             study.policies = promising(&study.policies, forecast, round.policies);
             study.seeds = if of_one.is_some() { 1 } else { SEEDS };
-            chance = of_one.unwrap_or(0.0);
+            seed_error = of_one.unwrap_or(0.0);
         }
         let plans = study.policies.len() as u64 - 1 + u64::from(study.seeds);
         let accesses = round.accesses / plans;
@@ -148,13 +148,13 @@ fn in_rounds(
         study.short = Some(ShortStudy {
             accesses,
             piece: round.piece,
-            chance,
+            seed_error,
         });
         // What a migration costs is spread over a whole window, of which a part is played.
         study.migrations = 0.0;
         let last = whole_run.is_some() || at + 1 == ROUNDS.len();
         let played = play(&study, last)?;
-        let over = last || played.2.hopeless;
+        let over = last || played.2.rules_out_gain;
         found = Some(played);
         if over {
             break;
@@ -228,7 +228,7 @@ fn fastest(
             ..options.clone()
         },
         gains: preferred(fastest),
-        hopeless: fastest.relative.time.is_some_and(gains_nothing),
+        rules_out_gain: fastest.relative.time.is_some_and(gains_nothing),
         gain: fastest.relative.time.map_or(0.0, |time| 1.0 - time.value),
         verdict: forecast.verdict.clone(),
     })
@@ -299,11 +299,11 @@ mod tests {
             let found = in_rounds(study, whole_run, |study, last| {
                 let names = study.policies.iter().map(PolicyPair::name);
                 played.push((names.collect(), study.seeds));
-                short.extend(study.short.map(|short| (short.accesses, short.chance)));
+                short.extend(study.short.map(|short| (short.accesses, short.seed_error)));
                 let (_, forecast) = compared(first);
                 let best = fastest(&MapOptions::default(), &forecast, |p| last && sure(p))?;
-                let chance = (study.seeds > 1).then_some(0.02);
-                Ok((forecast, chance, best))
+                let seed_error = (study.seeds > 1).then_some(0.02);
+                Ok((forecast, seed_error, best))
             });
             let expected: Vec<(Vec<String>, u32)> = expected
                 .iter()
@@ -312,8 +312,8 @@ mod tests {
             assert_eq!(played, expected);
             assert!(short.is_sorted_by(|a, b| a.0 < b.0), "{short:?}");
             // What the seeds of the first round tell holds for the one of the second.
-            let chances = short.iter().map(|short| short.1);
-            assert!(chances.eq([0.0, 0.02].into_iter().take(short.len())));
+            let errors = short.iter().map(|short| short.1);
+            assert!(errors.eq([0.0, 0.02].into_iter().take(short.len())));
             found.expect("a study").map(|best| best.gains)
         };
         let all = [

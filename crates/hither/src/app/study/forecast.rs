@@ -22,7 +22,7 @@ pub struct CandidateResult {
     threads: Vec<ActivityCounts>,
     structures: Vec<ActivityCounts>,
     /// By what share of its time it may be off in addition to what its own seeds tell.
-    chance: f64,
+    seed_error: f64,
 }
 
 /// A figure of one window.
@@ -88,7 +88,7 @@ impl CandidateResult {
             threads: Vec::new(),
             // A structure without misses has no counts.
             structures: vec![ActivityCounts::default(); structures],
-            chance: 0.0,
+            seed_error: 0.0,
         };
         for run in runs {
             add(&mut played.threads, &run.threads);
@@ -99,16 +99,16 @@ impl CandidateResult {
         played
     }
 
-    /// `chance`: by what share one seed of a placement of chance may be off, where it is played with one.
-    pub fn with_chance(mut self, chance: f64) -> CandidateResult {
+    /// `seed_error`: by what share one seed of a random placement may be off, where it is played with one.
+    pub fn with_seed_error(mut self, seed_error: f64) -> CandidateResult {
         if self.candidate.thread_policy == ThreadPolicyArg::Os.name() && self.seeds.len() == 1 {
-            self.chance = chance;
+            self.seed_error = seed_error;
         }
         self
     }
 
     /// By what share the time with one seed may be off from that of all; `None` where it was played with one.
-    pub fn chance_of_one_seed(&self, model: &SimMachine) -> Option<f64> {
+    pub fn seed_error(&self, model: &SimMachine) -> Option<f64> {
         one_seed_half_width(&self.samples(model, run_time))
     }
 
@@ -127,13 +127,13 @@ impl CandidateResult {
     /// Time as a ratio to that of another.
     pub fn time_to(&self, other: &CandidateResult, model: &SimMachine) -> Option<RatioEstimate> {
         let ratio = self.ratio(other, model, run_time)?;
-        let chance = if std::ptr::eq(self, other) {
+        let seed_error = if std::ptr::eq(self, other) {
             0.0
         } else {
-            self.chance.hypot(other.chance) * ratio.value
+            self.seed_error.hypot(other.seed_error) * ratio.value
         };
         Some(RatioEstimate {
-            half_width: ratio.half_width.map(|half| half.hypot(chance)),
+            half_width: ratio.half_width.map(|half| half.hypot(seed_error)),
             ..ratio
         })
     }

@@ -17,4 +17,4 @@ mod structures;
 pub mod verdict;
 mod warm_up;
 
-pub use predict::{forecast, forecast_with_chance};
+pub use predict::{forecast, forecast_with_seed_error};

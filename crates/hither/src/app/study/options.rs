@@ -44,7 +44,7 @@ pub struct ShortStudy {
     /// Of each window, about: of those with more a piece is played.
     pub piece: u64,
     /// By what share of its time the system's placement may be off where it is played with one seed.
-    pub chance: f64,
+    pub seed_error: f64,
 }
 
 /// Accesses where nothing is said.

@@ -32,7 +32,7 @@ pub fn forecast(
     model: &SimMachine,
     progress: &dyn Progress,
 ) -> Result<PlacementComparison> {
-    Ok(forecast_with_chance(options, recording, model, progress)?.0)
+    Ok(forecast_with_seed_error(options, recording, model, progress)?.0)
 }
 
 /// The same, and by what share of its time one seed of the first placement may be off; `None` where it was played with
@@ -40,7 +40,7 @@ pub fn forecast(
 ///
 /// # Errors
 /// As [`forecast`].
-pub fn forecast_with_chance(
+pub fn forecast_with_seed_error(
     options: &SimOptions,
     recording: &RunRecording,
     model: &SimMachine,
@@ -109,7 +109,7 @@ pub fn forecast_with_chance(
         notes: notes(study.stand, warm, damaged),
         placements,
     };
-    Ok((comparison, first.chance_of_one_seed(model)))
+    Ok((comparison, first.seed_error(model)))
 }
 
 fn replay_setup<'a>(
@@ -234,11 +234,11 @@ impl PlacementStudy<'_> {
         })?;
         let mut results = same.into_iter().map(|at| results[at].clone());
         let told_apart = structures.map_or(0, |s| s.names.len());
-        let chance = self.options.short.map_or(0.0, |short| short.chance);
+        let seed_error = self.options.short.map_or(0.0, |short| short.seed_error);
         let played = candidates.into_iter().map(|candidate| {
             let runs = results.by_ref().take(candidate.plans.len());
             let played = CandidateResult::summarise_runs(candidate, runs, told_apart);
-            played.with_chance(chance)
+            played.with_seed_error(seed_error)
         });
         Ok((played.collect(), heard.damaged()))
     }

@@ -267,7 +267,7 @@ impl ProgramSymbols {
 }
 
 fn is_openmp(file: &Path) -> bool {
-    frame_filter::is_called(file, &["libgomp", "libomp", "libiomp"])
+    frame_filter::name_begins_with(file, &["libgomp", "libomp", "libiomp"])
 }
 
 /// Of a library that keeps them: no line of the program says how they lie.

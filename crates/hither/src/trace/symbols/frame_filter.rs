@@ -62,18 +62,18 @@ const WRAPPING: [&str; 8] = [
 ];
 
 /// Whether the name of a file begins with one of these.
-pub fn is_called(file: &Path, beginnings: &[&str]) -> bool {
+pub fn name_begins_with(file: &Path, beginnings: &[&str]) -> bool {
     let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
     beginnings.iter().any(|b| name.starts_with(b))
 }
 
 pub fn is_runtime(file: &Path) -> bool {
-    is_called(file, &RUNTIMES)
+    name_begins_with(file, &RUNTIMES)
 }
 
 /// Code of DynamoRIO or of hither in the program.
 pub fn is_tracer(file: &Path) -> bool {
-    is_called(file, &["libdynamorio", "libhither"])
+    name_begins_with(file, &["libdynamorio", "libhither"])
 }
 
 /// Programs and libraries that execute programs in their own language, whose calls are all made in a few places.
@@ -89,7 +89,7 @@ const INTERPRETERS: [&str; 8] = [
 ];
 
 pub fn is_interpreter(file: &Path) -> bool {
-    is_called(file, &INTERPRETERS)
+    name_begins_with(file, &INTERPRETERS)
 }
 
 /// A library of the system: not what the user can change.
