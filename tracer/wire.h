@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 15
+#define HI_VERSION 16
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -266,10 +266,12 @@ enum {
   HI_EV_UNMAP,  /* a[0]=address a[1]=length */
   HI_EV_REMAP,  /* a[0]=old a[1]=old length a[2]=new a[3]=new length */
   HI_EV_BRK,    /* a[0]=heap start a[1]=new end */
-  HI_EV_ALLOC,  /* a block of header.alloc_min bytes or more, or memory that processes share: a[0]=address a[1]=size
-                   a[2]=record of its object */
+  HI_EV_ALLOC,  /* a block or a copy of a thread-local variable, of header.alloc_min bytes or more, or memory that
+                   processes share: a[0]=address a[1]=size a[2]=record of its object */
   HI_EV_BLOCKS, /* heap blocks lie in the mapping around a[0] */
   HI_EV_LOST,   /* a[0]: HI_LOST_*: something could not be traced */
+  HI_EV_THREAD_LOCALS, /* the thread has thread-local variables in the object map; a[0]=its thread pointer; aux: 1 if
+                          another one created it */
 };
 enum { HI_MAP_PRIVATE = 0, HI_MAP_SHARED_FILE = 1, HI_MAP_SHARED_ANON = 2, HI_MAP_SYSV = 3, HI_MAP_INITIAL = 4 };
 enum {
@@ -348,13 +350,22 @@ struct hi_block {
 };
 
 /* A data structure that lies at addresses known to the tracer: all blocks of an allocation
- * site, all mappings that the program makes at a site, a variable, or the bytes of an ELF segment that are no
- * variable's. Its id is unique in
+ * site, all mappings that the program makes at a site, a variable, thread-local or not, or the bytes of an ELF
+ * segment that are no variable's. Its id is unique in
  * its process and inherited by forked children. kind is written last. Two ids have no record:
  * HI_OBJECT_NONE is memory of which the tracer knows nothing, HI_OBJECT_FREE is on a page with
  * heap blocks, but in none that lives. */
 enum { HI_OBJECT_NONE = 0, HI_OBJECT_FREE = 1, HI_OBJECT_FIRST = 2 };
-enum { HI_OBJECT_SITE = 1, HI_OBJECT_VARIABLE, HI_OBJECT_CONSTANTS, HI_OBJECT_UNNAMED, HI_OBJECT_MAPPING };
+enum {
+  HI_OBJECT_SITE = 1,
+  HI_OBJECT_VARIABLE,
+  HI_OBJECT_CONSTANTS,
+  HI_OBJECT_UNNAMED,
+  HI_OBJECT_MAPPING,
+  /* all copies of a variable: address is where its file begins, frames[0] its place in the file's block. Of
+   * size 0: what else is in the block; without address: thread control blocks */
+  HI_OBJECT_THREAD_LOCAL
+};
 struct hi_object {
   uint32_t kind, process, id;
   uint32_t generation; /* of the process, when the object was found */

@@ -190,7 +190,7 @@ export interface Rest {
   accesses: number;
 }
 
-export type ObjectKind = "static" | "heap" | "mmap" | "stack" | "shared";
+export type ObjectKind = "static" | "heap" | "mmap" | "stack" | "shared" | "thread-local";
 
 export interface Structure {
   objects: number[];

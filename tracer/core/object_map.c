@@ -82,14 +82,14 @@ static void give_table(struct hi_object_table *table) {
   hi_objects.free_table = 1 + (uint32_t)(table - hi_objects.tables);
 }
 
-/* Replaces the one object of a page by a table that is full of it; NULL when tables have run
- * out. A page without an object gets one without a living block. */
-static struct hi_object_table *split(uint32_t *entry) {
+/* Replaces the one object of a page by a table that is full of it, or of `none` if it has none; NULL when
+ * tables have run out. */
+static struct hi_object_table *split(uint32_t *entry, uint32_t none) {
   hi_spin_lock(&hi_objects.lock);
   struct hi_object_table *table = *entry & HI_OBJECT_TABLE ? NULL : take_table();
   if (table) {
     uint32_t whole = *entry & (HI_PROCESS_OBJECTS - 1);
-    for (uint32_t i = 0; i < HI_GRANULES; i++) table->object[i] = (uint16_t)(whole ? whole : HI_OBJECT_FREE);
+    for (uint32_t i = 0; i < HI_GRANULES; i++) table->object[i] = (uint16_t)(whole ? whole : none);
     for (uint32_t i = 0; i < HI_GRANULES / 64; i++) table->starts[i] = 0;
     table->starts[0] = *entry & HI_OBJECT_START ? 1 : 0;
     __atomic_store_n(entry, HI_OBJECT_TABLE | (uint32_t)(table - hi_objects.tables), __ATOMIC_RELEASE);
@@ -110,9 +110,9 @@ static bool is_start(const struct hi_object_table *table, uint32_t granule) {
 
 static uint32_t granule_of(uint64_t address) { return (uint32_t)(address & (HI_PAGE_BYTES - 1)) >> HI_GRANULE_SHIFT; }
 
-/* An object lies at [address, address + size) from now on, as one block. True if a page got its
- * table by this. */
-bool hi_object_place(uint64_t address, uint64_t size, uint32_t object) {
+/* An object lies at [address, address + size) from now on, as one block; what else lies on its pages, if that is
+ * not known, is `none`. True if a page got its table by this. */
+static bool place(uint64_t address, uint64_t size, uint32_t object, uint32_t none) {
   bool tables = false;
   uint64_t end = address + size;
   for (uint64_t at = address; at < end;) {
@@ -121,18 +121,28 @@ bool hi_object_place(uint64_t address, uint64_t size, uint32_t object) {
     if (!entry) return tables;
     bool whole = at == page << HI_PAGE_SHIFT && next <= end;
     if (whole && !(*entry & HI_OBJECT_TABLE)) {
-      __atomic_store_n(entry, object | (at == address ? HI_OBJECT_START : 0), __ATOMIC_RELAXED);
+      __atomic_store_n(entry, object | (object && at == address ? HI_OBJECT_START : 0), __ATOMIC_RELAXED);
     } else {
       tables |= !(*entry & HI_OBJECT_TABLE);
-      struct hi_object_table *table = split(entry);
+      struct hi_object_table *table = split(entry, none);
       if (!table) return tables;
       uint32_t last = next <= end ? HI_GRANULES - 1 : granule_of(end - 1);
       for (uint32_t i = granule_of(at); i <= last; i++) table->object[i] = (uint16_t)object;
-      if (at == address) mark_start(table, granule_of(at), true);
+      if (at == address) mark_start(table, granule_of(at), object != HI_OBJECT_NONE);
     }
     at = next;
   }
   return tables;
+}
+
+/* A heap block, a mapping or a variable. Other bytes of its pages are in none that lives. */
+bool hi_object_place(uint64_t address, uint64_t size, uint32_t object) {
+  return place(address, size, object, HI_OBJECT_FREE);
+}
+
+/* What lies in memory of which the tracer knows nothing else: on a stack. */
+void hi_object_place_beside(uint64_t address, uint64_t size, uint32_t object) {
+  place(address, size, object, HI_OBJECT_NONE);
 }
 
 /* Takes the part of a block off that lies on a page from `granule` on; whether it goes on behind

@@ -82,6 +82,7 @@ struct hi_local {
   /* Return address of the last call by which the thread left the program's own files, 0: none. */
   uint64_t volatile *program_call;
   uint64_t volatile *stack_pointer; /* of the program, less HI_STUB_STACK, where core was called */
+  uint64_t thread_pointer;          /* beside which its thread-local variables are; 0: not known to the object map */
   uint32_t index, epoch;
   uint32_t index_mask;  /* entries in its line caches - 1 */
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */

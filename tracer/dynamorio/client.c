@@ -123,6 +123,7 @@ static void on_thread_init(void *dc) {
   uint32_t index = 0, creator = 0;
   if (hi_run.process && !regions_take_pending(stack_pointer, &index, &creator)) index = hi_thread_reserve(NULL);
   enter_thread(dc, m, index, creator, stack_pointer);
+  thread_locals_enter(&m->local);
   process_signals_thread_starts(index, (int)dr_get_thread_id(dc));
 }
 
@@ -158,6 +159,7 @@ static void on_thread_exit(void *dc) {
   if (t->index && is_of_this_process(t)) {
     read_name(t); /* at the exit of the process its last thread comes here for all that live */
     hi_thread_end(t);
+    thread_locals_leave(t);
   } else if (!t->index) {
     dr_raw_mem_free(((struct thread_memory *)t)->caches, caches_size());
   } else if (hi_locals[t->index] == t) {
@@ -226,7 +228,9 @@ static void on_fork(void *dc) {
   if (parent) enter_process(parent, true);
   struct thread_memory *m = (struct thread_memory *)host_local(dc);
   uint32_t index = m->local.child_index; /* reserved before the fork: indices follow its order */
+  uint64_t thread_pointer = m->local.thread_pointer;
   enter_thread(dc, m, hi_run.process ? index : 0, 0, stack_pointer_of(dc));
+  thread_locals_after_fork(&m->local, thread_pointer);
   process_signals_after_fork(m->local.index, (int)dr_get_thread_id(dc));
   credentials_after_fork(dc);
 }

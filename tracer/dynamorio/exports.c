@@ -51,21 +51,29 @@ struct exports exports_of(const module_data_t *m) {
   return e;
 }
 
-/* The address of symbol `index` if it is the function `name`. */
-static app_pc match(const struct exports *e, uint32_t index, const char *name, size_t length) {
+/* What is looked for. */
+struct wanted {
+  const char *name;
+  size_t length;
+  uint32_t type;
+};
+
+/* The address of symbol `index` if it is what is wanted. */
+static app_pc match(const struct exports *e, uint32_t index, const struct wanted *w) {
   Elf64_Sym symbol;
   char found[MAX_NAME];
   if (!read_at(e, e->symbols + (uint64_t)index * sizeof symbol, &symbol, sizeof symbol)) return NULL;
-  if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0 || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) return NULL;
-  if (!read_at(e, e->strings + symbol.st_name, found, length + 1) || memcmp(found, name, length + 1) != 0) return NULL;
+  if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0 || ELF64_ST_TYPE(symbol.st_info) != w->type) return NULL;
+  if (!read_at(e, e->strings + symbol.st_name, found, w->length + 1) || memcmp(found, w->name, w->length + 1) != 0)
+    return NULL;
   uint64_t address = symbol.st_value + e->shift;
   return address >= e->start && address < e->end ? (app_pc)address : NULL;
 }
 
 /* The table of DT_GNU_HASH: four words, a Bloom filter of 64-bit words, buckets, chains. */
-static app_pc find_gnu(const struct exports *e, const char *name, size_t length) {
+static app_pc find_gnu(const struct exports *e, const struct wanted *w) {
   uint32_t h = 5381, head[4]; /* buckets, first symbol, words of the filter, second shift of the filter */
-  for (size_t i = 0; i < length; i++) h = h * 33 + (uint8_t)name[i];
+  for (size_t i = 0; i < w->length; i++) h = h * 33 + (uint8_t)w->name[i];
   if (!read_at(e, e->gnu_hash, head, sizeof head) || !head[0] || !head[2]) return NULL;
   uint64_t filter = e->gnu_hash + sizeof head, buckets = filter + (uint64_t)head[2] * sizeof(uint64_t), word;
   if (!read_at(e, filter + h / WORD_BITS % head[2] * sizeof word, &word, sizeof word)) return NULL;
@@ -75,33 +83,37 @@ static app_pc find_gnu(const struct exports *e, const char *name, size_t length)
   uint64_t chains = buckets + (uint64_t)head[0] * sizeof index;
   for (int n = 0; n < MAX_CHAIN; n++, index++) {
     if (!read_at(e, chains + (uint64_t)(index - head[1]) * sizeof of_symbol, &of_symbol, sizeof of_symbol)) return NULL;
-    app_pc found = (of_symbol ^ h) >> 1 ? NULL : match(e, index, name, length);
+    app_pc found = (of_symbol ^ h) >> 1 ? NULL : match(e, index, w);
     if (found || of_symbol & 1) return found;
   }
   return NULL;
 }
 
 /* The table of DT_HASH: the number of buckets and of symbols, buckets, chains. */
-static app_pc find_sysv(const struct exports *e, const char *name, size_t length) {
+static app_pc find_sysv(const struct exports *e, const struct wanted *w) {
   uint32_t h = 0, head[2], index;
-  for (size_t i = 0; i < length; i++) {
-    h = (h << 4) + (uint8_t)name[i];
+  for (size_t i = 0; i < w->length; i++) {
+    h = (h << 4) + (uint8_t)w->name[i];
     h = (h ^ (h >> 24 & 0xf0)) & 0x0fffffff;
   }
   if (!read_at(e, e->hash, head, sizeof head) || !head[0]) return NULL;
   uint64_t buckets = e->hash + sizeof head, chains = buckets + (uint64_t)head[0] * sizeof index;
   uint64_t next = buckets + h % head[0] * sizeof index;
   for (int n = 0; n < MAX_CHAIN && read_at(e, next, &index, sizeof index) && index; n++) {
-    app_pc found = match(e, index, name, length);
+    app_pc found = match(e, index, w);
     if (found) return found;
     next = chains + (uint64_t)index * sizeof index;
   }
   return NULL;
 }
 
-app_pc exports_find(const struct exports *e, const char *name) {
-  size_t length = strlen(name);
-  if (!e->symbols || !e->strings || length >= MAX_NAME) return NULL;
-  if (e->gnu_hash) return find_gnu(e, name, length);
-  return e->hash ? find_sysv(e, name, length) : NULL;
+app_pc exports_find_symbol(const struct exports *e, const char *name, uint32_t type) {
+  struct wanted w = {name, strlen(name), type};
+  if (!e->symbols || !e->strings || w.length >= MAX_NAME) return NULL;
+  if (e->gnu_hash) return find_gnu(e, &w);
+  return e->hash ? find_sysv(e, &w) : NULL;
+}
+
+app_pc exports_find(const struct exports *e, const char *function) {
+  return exports_find_symbol(e, function, STT_FUNC);
 }

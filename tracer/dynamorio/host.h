@@ -10,6 +10,7 @@
 #include "drutil.h"
 #include "drwrap.h"
 #include "drx.h"
+#include <elf.h>
 #include <signal.h>
 #include <string.h>
 
@@ -271,7 +272,8 @@ struct exports {
   uint64_t symbols, strings, gnu_hash, hash; /* addresses of its tables; 0: none */
 };
 struct exports exports_of(const module_data_t *module);
-app_pc exports_find(const struct exports *exports, const char *name); /* NULL: none */
+app_pc exports_find(const struct exports *exports, const char *function); /* NULL: none */
+app_pc exports_find_symbol(const struct exports *exports, const char *name, uint32_t type);
 
 /* modules.c: loaded ELF files */
 void modules_init(void);
@@ -279,6 +281,7 @@ void modules_forget_lock(void);
 bool modules_contain(uint64_t address, uint64_t length);
 bool modules_executable(uint64_t address);
 bool modules_system(uint64_t address);
+bool modules_program_header(uint64_t start, uint32_t kind, Elf64_Phdr *found); /* of a file in memory; false: none */
 uint64_t modules_unwind_tables(uint64_t address); /* .eh_frame_hdr of the file with this code; 0: none */
 
 /* unwind.c: who called a function */
@@ -307,6 +310,15 @@ struct hi_creation creation_in_progress(void *dc, const struct hi_local *t, int 
 /* variables.c: the variables of loaded ELF files */
 void variables_load(const module_data_t *module);
 void variables_unload(const module_data_t *module);
+
+/* thread_locals.c: thread-local variables */
+void thread_locals_load(uint64_t file);
+void thread_locals_wrap(const struct exports *exports);
+void thread_locals_begin(struct hi_local *t, uint64_t thread_pointer);
+void thread_locals_poll(struct hi_local *t);
+void thread_locals_enter(struct hi_local *t);
+void thread_locals_after_fork(struct hi_local *t, uint64_t thread_pointer);
+void thread_locals_leave(struct hi_local *t);
 
 /* functions.c: functions that switch tracing or are synchronisation points */
 void functions_wrap(const module_data_t *module, const struct exports *exports);

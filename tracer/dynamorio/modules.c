@@ -1,6 +1,5 @@
 /* modules.c: the ELF files that the process has loaded. */
 #include "host.h"
-#include <elf.h>
 #include <sys/stat.h>
 
 #define MAX_MODULES HI_CODE_RANGES
@@ -22,16 +21,23 @@ static void code_bounds(const module_data_t *m, uint64_t *start, uint64_t *end) 
   }
 }
 
+bool modules_program_header(uint64_t start, uint32_t kind, Elf64_Phdr *found) {
+  Elf64_Ehdr file;
+  if (!dr_safe_read((void *)start, sizeof file, &file, NULL) || memcmp(file.e_ident, ELFMAG, SELFMAG) != 0)
+    return false;
+  for (uint32_t i = 0; i < file.e_phnum && file.e_phentsize == sizeof *found; i++) {
+    uint64_t at = start + file.e_phoff + i * sizeof *found;
+    if (!dr_safe_read((void *)at, sizeof *found, found, NULL)) return false;
+    if (found->p_type == kind) return found->p_memsz > 0;
+  }
+  return false;
+}
+
 /* .eh_frame_hdr in memory; 0: none. */
 static uint64_t unwind_tables(const module_data_t *m) {
-  Elf64_Ehdr file;
   Elf64_Phdr part;
-  if (!dr_safe_read(m->start, sizeof file, &file, NULL) || file.e_phentsize != sizeof part) return 0;
-  for (uint32_t i = 0; i < file.e_phnum; i++) {
-    if (!dr_safe_read(m->start + file.e_phoff + i * sizeof part, sizeof part, &part, NULL)) return 0;
-    if (part.p_type == PT_GNU_EH_FRAME) return (uint64_t)(m->start - m->preferred_base) + part.p_vaddr;
-  }
-  return 0;
+  bool found = modules_program_header((uint64_t)m->start, PT_GNU_EH_FRAME, &part);
+  return found ? (uint64_t)(m->start - m->preferred_base) + part.p_vaddr : 0;
 }
 
 /* The largest segment of code that may be read, which is nearly always the only one: between two there
@@ -93,9 +99,11 @@ static void on_load(void *dc, const module_data_t *m, bool loaded) {
   uint64_t a[] = {(uint64_t)m->start, (uint64_t)m->end, st.st_dev, st.st_ino, (uint64_t)(m->start - m->preferred_base)};
   hi_emit(dc ? host_local(dc) : NULL, HI_EV_MODULE, 0, a, 5, path);
   variables_load(m);
+  thread_locals_load((uint64_t)m->start);
   struct exports exports = exports_of(m);
   alloc_wrap(m, &exports);
   creation_wrap(&exports);
+  thread_locals_wrap(&exports);
   functions_wrap(m, &exports);
 }
 

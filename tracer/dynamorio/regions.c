@@ -2,6 +2,7 @@
  * replace the image. */
 #include "../core/object_map.h"
 #include "host.h"
+#include <asm/prctl.h>
 #include <linux/sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -111,6 +112,7 @@ static bool wanted(void *dc, int number) {
   case SYS_shmat:
   case SYS_shmdt:
   case SYS_prctl:
+  case SYS_arch_prctl:
   case SYS_clone:
   case SYS_clone3:
   case SYS_fork:
@@ -155,6 +157,7 @@ static bool before_syscall(void *dc, int number) {
   struct hi_local *t = host_local(dc);
   uint64_t *a = drmgr_get_tls_field(dc, args_slot);
   int64_t error;
+  thread_locals_poll(t);
   for (int i = 0; i < ARGS; i++) a[i] = dr_syscall_get_param(dc, i);
   switch (number) {
   case SYS_munmap: unmapped(t, a[0], a[1]); break;
@@ -292,6 +295,9 @@ static void after_syscall(void *dc, int number) {
   case SYS_clone3: t->child_index = 0; break;
   case SYS_mremap: remapped(dc, t, a, (uint64_t)result); break;
   case SYS_shmat: attached(dc, t, a, (uint64_t)result); break;
+  case SYS_arch_prctl:
+    if (a[0] == ARCH_SET_FS) thread_locals_begin(t, a[1]);
+    break;
   case SYS_prctl:
     if (a[0] == PR_SET_NAME && prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
     break;

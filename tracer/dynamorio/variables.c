@@ -2,8 +2,7 @@
  * object map. What lies between them is an object of its own for each segment: constants
  * without a name, or data. */
 #include "../core/object_map.h"
-#include "host.h"
-#include <elf.h>
+#include "elf_file.h"
 #include <stdlib.h>
 
 #define MAX_VARIABLES 8192u /* of the program; of a file with more, small ones are left out */
@@ -12,32 +11,6 @@
 #define LIBRARY_PART 16 /* a library has at most this part of what is left of them */
 
 static uint32_t placed; /* variables of this process */
-
-struct variable {
-  uint64_t address, size;
-};
-
-/* A file in memory. Nothing in it is trusted. */
-struct elf {
-  const byte *bytes;
-  size_t size;
-};
-
-static const void *elf_at(const struct elf *f, uint64_t offset, uint64_t bytes) {
-  return offset <= f->size && bytes <= f->size - offset ? f->bytes + offset : NULL;
-}
-
-/* The section of a kind; NULL if the file has none, or not all of it. */
-static const Elf64_Shdr *section(const struct elf *f, uint32_t kind) {
-  const Elf64_Ehdr *head = elf_at(f, 0, sizeof *head);
-  if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64) return NULL;
-  if (head->e_shentsize != sizeof(Elf64_Shdr) || head->e_shoff % 8) return NULL;
-  const Elf64_Shdr *all = elf_at(f, head->e_shoff, (uint64_t)head->e_shnum * sizeof *all);
-  for (uint32_t i = 0; all && i < head->e_shnum; i++)
-    if (all[i].sh_type == kind && all[i].sh_offset % 8 == 0 && elf_at(f, all[i].sh_offset, all[i].sh_size))
-      return &all[i];
-  return NULL;
-}
 
 static bool is_constant(const module_data_t *m, uint64_t address) {
   for (uint i = 0; i < m->num_segments; i++)
@@ -56,7 +29,7 @@ static bool is_variable(const module_data_t *m, const Elf64_Sym *s, uint64_t lea
 
 /* Copies the variables of at least so many bytes; returns how many there are. Constants smaller
  * than a granule are left out: literals without a name lie in the same granule. */
-static uint32_t copy(const module_data_t *m, const struct elf *f, const Elf64_Shdr *table, uint64_t least,
+static uint32_t copy(const module_data_t *m, const struct elf_file *f, const Elf64_Shdr *table, uint64_t least,
                      struct variable *to) {
   uint64_t bias = (uint64_t)(m->start - m->preferred_base);
   const Elf64_Sym *symbols = elf_at(f, table->sh_offset, table->sh_size);
@@ -68,21 +41,6 @@ static uint32_t copy(const module_data_t *m, const struct elf *f, const Elf64_Sh
       n++;
     }
   return n;
-}
-
-/* By address; of those at one address the largest first. */
-static int compare(const void *left, const void *right) {
-  const struct variable *a = left, *b = right;
-  if (a->address != b->address) return a->address < b->address ? -1 : 1;
-  return a->size > b->size ? -1 : a->size < b->size;
-}
-
-/* Drops other names for a variable and for parts of it; returns how many are left. */
-static uint32_t drop_contained(struct variable *v, uint32_t n) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < n; i++)
-    if (kept == 0 || v[i].address + v[i].size > v[kept - 1].address + v[kept - 1].size) v[kept++] = v[i];
-  return kept;
 }
 
 static int compare_sizes(const void *left, const void *right) {
@@ -105,40 +63,26 @@ static void place(uint32_t kind, struct variable what, uint64_t from, uint64_t t
   placed += kind == HI_OBJECT_VARIABLE;
 }
 
-/* A granule that two variables share is an object of its own. */
-static void place_variables(const struct variable *v, uint32_t n) {
-  const uint64_t granule = 1u << HI_GRANULE_SHIFT;
-  uint64_t shared = 0; /* the last such granule */
-  for (uint32_t i = 0; i < n; i++) {
-    uint64_t end = v[i].address + v[i].size, next = i + 1 < n ? v[i + 1].address & -granule : ~0ull;
-    bool begins_shared = shared && shared == (v[i].address & -granule), ends_shared = next < end;
-    uint64_t from = begins_shared ? shared + granule : v[i].address;
-    uint64_t to = ends_shared ? next : end;
-    if (from < to) place(HI_OBJECT_VARIABLE, v[i], from, to);
-    if (!ends_shared || next == shared) continue;
-    shared = next;
-    place(HI_OBJECT_VARIABLE, (struct variable){shared, granule}, shared, shared + granule);
-  }
+static void place_variable(void *data, struct variable what, uint64_t from, uint64_t to) {
+  (void)data;
+  place(HI_OBJECT_VARIABLE, what, from, to);
 }
 
-static void place_file(const module_data_t *m, const struct elf *f) {
-  const Elf64_Shdr *table = section(f, SHT_SYMTAB);
-  if (!table) table = section(f, SHT_DYNSYM);
+static void place_file(const module_data_t *m, const struct elf_file *f) {
+  const Elf64_Shdr *table = elf_symbols(f);
   size_t bytes = MAX_VARIABLES * sizeof(struct variable);
   struct variable *v = table ? dr_raw_mem_alloc(bytes, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL) : NULL;
   if (!v) return;
   uint64_t least = 1;
   uint32_t n;
   while ((n = copy(m, f, table, least, v)) > MAX_VARIABLES) least *= 8;
-  qsort(v, n, sizeof *v, compare);
-  n = drop_contained(v, n);
+  n = variables_sort(v, n);
   uint32_t most = most_variables(m);
   if (n > most) {
     qsort(v, n, sizeof *v, compare_sizes);
-    n = most;
-    qsort(v, n, sizeof *v, compare);
+    n = variables_sort(v, most);
   }
-  place_variables(v, n);
+  variables_lay_out(v, n, place_variable, NULL);
   dr_raw_mem_free(v, bytes);
 }
 
@@ -154,20 +98,10 @@ static void place_segments(const module_data_t *m) {
 
 void variables_load(const module_data_t *m) {
   place_segments(m);
-  file_t file = m->full_path && *m->full_path ? dr_open_file(m->full_path, DR_FILE_READ) : INVALID_FILE;
-  if (file == INVALID_FILE) return;
-  uint64 size;
-  if (dr_file_size(file, &size) && size > 0) {
-    struct elf f = {.size = size};
-    size_t mapped = size;
-    void *bytes = dr_map_file(file, &mapped, 0, NULL, DR_MEMPROT_READ, DR_MAP_PRIVATE);
-    f.bytes = bytes;
-    if (bytes) {
-      place_file(m, &f);
-      dr_unmap_file(bytes, mapped);
-    }
-  }
-  dr_close_file(file);
+  struct elf_file f;
+  if (!elf_open(m->full_path ? m->full_path : "", &f)) return;
+  place_file(m, &f);
+  elf_close(&f);
 }
 
 void variables_unload(const module_data_t *m) { hi_object_clear((uint64_t)m->start, (uint64_t)(m->end - m->start)); }

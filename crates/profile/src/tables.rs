@@ -266,6 +266,8 @@ pub enum ObjectKind {
     Stack,
     /// Memory that processes share.
     Shared,
+    /// The copies of a thread-local variable that all threads have.
+    ThreadLocal,
 }
 
 /// A data structure. Row number = [`ObjectIx`].

@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -25,6 +25,7 @@ pub const OBJECT_VARIABLE: u32 = 2;
 pub const OBJECT_CONSTANTS: u32 = 3;
 pub const OBJECT_UNNAMED: u32 = 4;
 pub const OBJECT_MAPPING: u32 = 5;
+pub const OBJECT_THREAD_LOCAL: u32 = 6;
 pub const OBSERVATIONS: u32 = 2048;
 pub const CHUNKS: u32 = 1 << 16;
 pub const CHUNK_PAGES: u32 = 1024;
@@ -102,6 +103,7 @@ pub const EV_BRK: u8 = 7;
 pub const EV_ALLOC: u8 = 8;
 pub const EV_BLOCKS: u8 = 9;
 pub const EV_LOST: u8 = 10;
+pub const EV_THREAD_LOCALS: u8 = 11;
 pub const MAP_PRIVATE: u16 = 0;
 pub const MAP_SHARED_FILE: u16 = 1;
 pub const MAP_SHARED_ANON: u16 = 2;

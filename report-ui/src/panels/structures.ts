@@ -14,6 +14,7 @@ import { choice, intro, figure, later, section } from "./section";
 
 const KINDS: Record<ObjectKind, string> = {
   static: "static",
+  "thread-local": "thread-local",
   heap: "heap",
   mmap: "mapping",
   stack: "stack",

@@ -111,7 +111,7 @@ fn whereabouts(structure: &FindingStructure) -> String {
     let made = match structure.kind {
         ObjectKind::Heap => "allocated",
         ObjectKind::Mmap | ObjectKind::Shared => "mapped",
-        ObjectKind::Static | ObjectKind::Stack => "declared",
+        ObjectKind::Static | ObjectKind::Stack | ObjectKind::ThreadLocal => "declared",
     };
     let mut text = strip_control_characters(&structure.name);
     if !structure.type_name.is_empty() {

@@ -4,17 +4,23 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A global, or a static variable of a function.
+/// A global, a static variable of a function, or a thread-local one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StaticObject {
     pub name: String,
     pub type_name: String,
-    /// ELF virtual address: before the load address is added.
+    /// ELF virtual address: before the load address is added. Of a thread-local variable
+    /// [`Self::THREAD_LOCAL`] and its place in the block of its file that each thread has.
     pub vaddr: u64,
     pub size: u64,
     /// Where it is declared; empty and 0 without debug information.
     pub file: String,
     pub line: u32,
+}
+
+impl StaticObject {
+    /// Above all addresses.
+    pub const THREAD_LOCAL: u64 = 1 << 62;
 }
 
 /// A field of a structure, or of the elements of an array of them.

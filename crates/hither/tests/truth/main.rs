@@ -10,6 +10,7 @@ mod ends;
 mod fetches;
 mod kinds;
 mod lines;
+mod locals;
 mod openmp;
 mod options;
 mod oracle;

@@ -226,4 +226,4 @@ macro_rules! word {
     };
 }
 word!(RegionKind { Elf = "elf", Brk = "brk", Mmap = "mmap", Stack = "stack", Shared = "shared", Other = "other" });
-word!(ObjectKind { Static = "static", Heap = "heap", Mmap = "mmap", Stack = "stack", Shared = "shared" });
+word!(ObjectKind { Static = "static", Heap = "heap", Mmap = "mmap", Stack = "stack", Shared = "shared", ThreadLocal = "thread-local" });

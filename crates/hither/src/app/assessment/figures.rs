@@ -236,7 +236,7 @@ fn anonymous(profile: &Profile) -> Option<f64> {
     let files: HashSet<usize> = files.map(|range| range.object.at()).collect();
     let is_named = |(at, o): &(usize, &Object)| {
         !o.file.is_empty()
-            || o.kind == ObjectKind::Stack
+            || matches!(o.kind, ObjectKind::Stack | ObjectKind::ThreadLocal)
             || o.name.starts_with(Object::CONSTANTS_OF)
             || files.contains(at)
     };

@@ -142,6 +142,14 @@ impl TargetState {
             wire::EV_BLOCKS => {
                 heap::mark_blocks(process, a[0], &mut self.regions);
             }
+            wire::EV_THREAD_LOCALS => {
+                let thread = self.threads.key(segment, event.thread.into());
+                self.regions.add_thread_locals(process, thread, a[0]);
+                if event.aux == 1 {
+                    // The C library keeps them at the end of the stack: large ones are most of it.
+                    self.regions.add_thread_stack(process, thread, a[0]);
+                }
+            }
             wire::EV_LOST if a[0] < LOST_KINDS => {
                 self.lost.insert(a[0]);
             }

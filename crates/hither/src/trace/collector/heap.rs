@@ -64,6 +64,10 @@ impl HeapTracker {
         regions: &mut RegionMap,
     ) {
         let [address, size, ..] = event.a;
+        if segment.target_object(record).kind == wire::OBJECT_THREAD_LOCAL {
+            regions.add_thread_local_copy((process, record), (event.process.into(), address), size);
+            return;
+        }
         if segment.target_object(record).kind == wire::OBJECT_MAPPING {
             let block_process = event.process.into();
             let region = regions.locate(block_process, address).map(|place| place.0);

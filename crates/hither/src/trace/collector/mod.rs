@@ -49,6 +49,8 @@ mod small_blocks;
 mod target_objects;
 #[cfg(test)]
 mod tests;
+mod thread_local_objects;
+mod thread_locals;
 mod thread_rows;
 mod threads;
 mod unflushed;

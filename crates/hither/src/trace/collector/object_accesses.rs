@@ -21,6 +21,8 @@ use std::rc::Rc;
 const MAX_BEFORE: usize = 32;
 /// What the tracer tells apart at least, in bytes: HI_GRANULE_SHIFT of the object map.
 const GRANULE: u64 = 16;
+/// Variables that are named where they are one structure.
+const MOST_JOINED: usize = 4;
 /// Share of the samples whose source lines are kept.
 const LINES_KEPT: f64 = 0.999;
 
@@ -33,6 +35,11 @@ impl ObjectBuilder<'_> {
         for &((region, _), counts) in self.input.pages {
             let sum = of_region.entry(region).or_default();
             *sum = add(*sum, counts);
+        }
+        for (&region, others) in self.input.thread_locals {
+            if let Some(sum) = of_region.get_mut(&region) {
+                *sum = [0, 1, 2].map(|n: usize| sum[n].saturating_sub(others[n]));
+            }
         }
         // What a forked process calls a variable is that of its parent, in a region of the parent.
         let mut of_file: BTreeMap<(u32, String), [u64; 3]> = BTreeMap::new();
@@ -156,7 +163,7 @@ impl ObjectBuilder<'_> {
         }
     }
 
-    fn meaning_of(
+    pub fn meaning_of(
         &mut self,
         process: u32,
         id: u32,
@@ -227,6 +234,9 @@ impl ObjectBuilder<'_> {
         if let Some(site) = heap.site_of(process, record, segment, regions) {
             return self.by_site.get(site as usize).copied().map(Meaning::One);
         }
+        if object.kind == wire::OBJECT_THREAD_LOCAL {
+            return Some(Meaning::One(self.thread_local(process, &object, naming)));
+        }
         let generation = Some(object.generation);
         let (number, vaddr) = regions.locate_code(object.process, object.address, generation)?;
         let region = self.region(number)?.clone();
@@ -272,10 +282,31 @@ impl ObjectBuilder<'_> {
         if size > GRANULE {
             return Some(self.shares_of(number, region, &here));
         }
-        let names: Vec<_> = here.iter().map(|(_, v)| v.name.as_str()).collect();
-        let object = self.unnamed_object(ObjectKind::Static, &names.join(", "), process);
+        let object = self.joined_variables(ObjectKind::Static, &here, process);
         self.found.objects[object as usize].size = size;
         Some(Meaning::One(object))
+    }
+
+    /// Variables that are too close to each other to be told apart.
+    pub fn joined_variables(
+        &mut self,
+        kind: ObjectKind,
+        here: &[(usize, &StaticObject)],
+        process: u32,
+    ) -> u32 {
+        let names = here.iter().take(MOST_JOINED).map(|(_, v)| v.name.as_str());
+        let mut name = names.collect::<Vec<_>>().join(", ");
+        if here.len() > MOST_JOINED {
+            name += &format!(" and {} more", here.len() - MOST_JOINED);
+        }
+        let number = self.unnamed_object(kind, &name, process);
+        let object = &mut self.found.objects[number as usize];
+        if let Some((_, first)) = here.first() {
+            if here.iter().all(|(_, v)| v.file == first.file) {
+                (object.file, object.line) = (first.file.clone(), first.line);
+            }
+        }
+        number
     }
 
     /// Shares the pages of a symbol out among the variables in it.
@@ -423,7 +454,7 @@ fn constants_of(file: &str) -> String {
 }
 
 /// The variables of a file that lie in a range, with their numbers, by address.
-fn variables_in(
+pub fn variables_in(
     all: &[StaticObject],
     vaddr: u64,
     size: u64,

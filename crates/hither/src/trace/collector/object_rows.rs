@@ -16,6 +16,8 @@ enum ObjectMeaning {
     Site(u32, Vec<(u32, u64)>),
     /// Bytes of a file.
     Bytes(u32, (u32, u64), u64),
+    /// Bytes of the block of thread-local variables of a file, or of a thread control block.
+    ThreadLocal(Option<(u32, u64)>, u64, u64),
 }
 
 #[derive(Default)]
@@ -167,6 +169,14 @@ fn meaning(record: u32, segment: &Segment, regions: &mut RegionMap) -> Option<Ob
         let frames = HeapTracker::frames(&object, regions);
         return Some(ObjectMeaning::Site(object.kind, frames));
     }
-    let place = regions.locate_code(object.process, object.address, generation)?;
+    let place = regions.locate_code(object.process, object.address, generation);
+    if object.kind == wire::OBJECT_THREAD_LOCAL {
+        return Some(ObjectMeaning::ThreadLocal(
+            place,
+            object.frames[0],
+            object.size,
+        ));
+    }
+    let place = place?;
     Some(ObjectMeaning::Bytes(object.kind, place, object.size))
 }

@@ -26,6 +26,8 @@ pub struct ObjectInput<'a> {
     pub segment: &'a Segment,
     pub ids: &'a ObjectIds,
     pub accesses: &'a AccessesById,
+    /// What of the accesses to a region is to thread-local variables.
+    pub thread_locals: &'a HashMap<u32, [u64; 3]>,
     pub regions: &'a mut RegionMap,
     pub heap: &'a mut HeapTracker,
     pub samples: &'a SampleTally,
@@ -72,6 +74,7 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
     builder.found.paths = std::mem::take(&mut builder.paths).rows();
     builder.count_objects(naming);
     builder.count_regions();
+    builder.add_thread_local_ranges(naming);
     builder.add_shared_ranges(naming);
     builder.add_sampled_ranges(naming);
     let lines = builder.source_sites(naming);
@@ -246,7 +249,10 @@ impl ObjectBuilder<'_> {
         let object = self.add(Object {
             name: variable.name.clone(),
             type_name: variable.type_name.clone(),
-            kind: ObjectKind::Static,
+            kind: match variable.vaddr < StaticObject::THREAD_LOCAL {
+                true => ObjectKind::Static,
+                false => ObjectKind::ThreadLocal,
+            },
             size: variable.size,
             count: 1,
             file: variable.file.clone(),

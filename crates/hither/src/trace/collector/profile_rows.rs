@@ -44,13 +44,16 @@ pub fn build_profile(
     let lines = engine
         .lines
         .rows(pages, &numbers, |key, n| scaled(n, scale.mean_factor(key)));
-    let accesses = accesses_by_id(scale.object_counts());
+    let counts = scale.object_counts();
     let target = &mut engine.target_state;
     target.objects.ids.read_new(&engine.segment);
+    let thread_locals = target.thread_locals_by_region(&counts, &engine.segment);
+    let accesses = accesses_by_id(counts);
     let input = ObjectInput {
         segment: &engine.segment,
         ids: &target.objects.ids,
         accesses: &accesses,
+        thread_locals: &thread_locals,
         lines: &lines,
         regions: &mut target.regions,
         heap: &mut target.heap,

@@ -1,5 +1,7 @@
 //! Regions that are threads' stacks, and whose mappings are whose.
+use super::memory_budget::BLOCK_BYTES;
 use super::regions::{thread_ix, RegionMap};
+use super::thread_locals::MOST_COPIES;
 use super::thread_rows::ThreadNumbers;
 use hither_profile::RegionKind;
 
@@ -22,6 +24,31 @@ impl RegionMap {
             stack.thread = thread_ix(thread);
         } else if stack.kind == RegionKind::Stack && stack.thread != thread_ix(thread) {
             known.used_again = true;
+        }
+    }
+
+    /// A thread has its thread-local variables around an address.
+    pub fn add_thread_locals(&mut self, process: u32, thread: u32, address: u64) {
+        if let Some((region, _)) = self.locate(process, address) {
+            self.thread_locals.regions.insert(thread, region);
+        }
+    }
+
+    /// A thread has a copy of a structure, of which the process and record are given, at an address of a process.
+    pub fn add_thread_local_copy(
+        &mut self,
+        structure: (u32, u32),
+        (process, address): (u32, u64),
+        size: u64,
+    ) {
+        if self.thread_locals.copies.len() == MOST_COPIES {
+            return;
+        }
+        if let Some((region, offset)) = self.locate(process, address) {
+            let copies = &mut self.thread_locals.copies;
+            if copies.insert((structure, region, offset, size)) {
+                self.budget.spend(BLOCK_BYTES);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use super::late_modules::LateModules;
 use super::memory_budget::{MemoryBudget, LATE_MODULE_BYTES, REGION_BYTES};
 use super::region_interval::RegionInterval;
 use super::region_origin::{LeftRegion, RegionOrigin};
+use super::thread_locals::ThreadLocals;
 use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::wire;
 use std::collections::HashMap;
@@ -62,6 +63,7 @@ pub struct RegionMap {
     pub(super) left: HashMap<LeftRegion, Vec<u32>>,
     /// (row, parent's region) -> its own copy.
     pub(super) inherited: HashMap<(u32, u32), u32>,
+    pub(super) thread_locals: ThreadLocals,
     pub late_modules: LateModules,
     pub ended: EndedRegions,
     pub budget: MemoryBudget,

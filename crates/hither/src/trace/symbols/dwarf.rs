@@ -2,6 +2,7 @@
 //! (unit, offset), attributes picked into a struct. Nothing is parsed before it is asked.
 use super::attrs::{DieAttrs, DwarfReader};
 use super::elf::ElfImage;
+use crate::trace::symbolizer::StaticObject;
 use gimli::{AttributeValue as Value, Operation, Reader};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -368,8 +369,8 @@ fn may_leave_unit(form: gimli::DwForm) -> bool {
     matches!(form, gimli::DW_FORM_ref_addr | gimli::DW_FORM_indirect)
 }
 
-/// A location that is one fixed address; anything computed (thread-local storage, the
-/// stack, registers) is not static.
+/// A location that is one fixed address, or place in each thread's block
+/// ([`StaticObject::THREAD_LOCAL`]); anything computed (the stack, registers) is not static.
 pub fn fixed_address(
     debug: &DebugInfo,
     unit: usize,
@@ -380,12 +381,22 @@ pub fn fixed_address(
     };
     let parsed = debug.unit(unit)?;
     let mut operations = expression.operations(parsed.encoding());
-    let base = match operations.next().ok()?? {
-        Operation::Address { address } => address,
-        Operation::AddressIndex { index, .. } => debug.dwarf.address(&parsed, index).ok()?,
+    let (base, is_constant) = match operations.next().ok()?? {
+        Operation::Address { address } => (address, false),
+        Operation::AddressIndex { index } => (debug.dwarf.address(&parsed, index).ok()?, false),
+        Operation::UnsignedConstant { value } => (value, true),
+        Operation::SignedConstant { value } => (u64::try_from(value).ok()?, true),
         _ => return None,
     };
-    match operations.next().ok()? {
+    let (base, next) = match operations.next().ok()? {
+        Some(Operation::TLS) => {
+            let vaddr = StaticObject::THREAD_LOCAL.checked_add(base)?;
+            (vaddr, operations.next().ok()?)
+        }
+        next if !is_constant => (base, next),
+        _ => return None,
+    };
+    match next {
         None => Some(base),
         Some(Operation::PlusConstant { value }) => {
             let end = operations.next().ok()?.is_none();

@@ -2,10 +2,11 @@
 //!
 //! Files are not trusted: regular files only, sizes bounded, nothing mapped
 //! (a mapped file that shrinks kills the reader).
+use crate::trace::symbolizer::StaticObject;
 use hither_profile::open_regular_file;
 use miniz_oxide::inflate::decompress_slice_iter_to_slice;
 use object::read::{CompressedData, CompressedFileRange, CompressionFormat};
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SectionKind};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -57,6 +58,8 @@ pub struct ElfImage {
     pub little_endian: bool,
     /// The address ranges of its loadable segments.
     pub loads: Vec<Range<u64>>,
+    /// Bytes of the block of thread-local variables that each thread has.
+    pub thread_locals: u64,
     /// Sorted by address.
     pub functions: Vec<ElfSymbol>,
     /// Sorted by address.
@@ -110,6 +113,7 @@ impl ElfImage {
             .filter_map(|s| Some(s.address()..s.address().checked_add(s.size())?))
             .take(1024)
             .collect();
+        elf.thread_locals = thread_local_bytes(&file);
         elf.read_symbols(&file);
         let ranges = DEBUG_SECTIONS.iter().filter_map(|&name| {
             // `section_by_name` also finds the older `.zdebug_` names.
@@ -124,9 +128,12 @@ impl ElfImage {
         self.sections.contains_key(".debug_info") && self.sections.contains_key(".debug_abbrev")
     }
 
-    /// Whether `size` bytes at `vaddr` are part of the loaded program.
+    /// Whether `size` bytes at `vaddr` are part of the loaded program, or of each thread's block.
     pub fn is_loaded(&self, vaddr: u64, size: u64) -> bool {
         let end = vaddr.saturating_add(size.max(1));
+        if let Some(end) = end.checked_sub(StaticObject::THREAD_LOCAL) {
+            return vaddr >= StaticObject::THREAD_LOCAL && end <= self.thread_locals;
+        }
         vaddr != 0 && self.loads.iter().any(|l| l.start <= vaddr && end <= l.end)
     }
 
@@ -185,23 +192,37 @@ impl ElfImage {
     fn add_symbol<'data>(&mut self, symbol: &impl ObjectSymbol<'data>) {
         let list = match symbol.kind() {
             object::SymbolKind::Text => &mut self.functions,
-            object::SymbolKind::Data if (1..MAX_OBJECT).contains(&symbol.size()) => {
+            object::SymbolKind::Data | object::SymbolKind::Tls
+                if (1..MAX_OBJECT).contains(&symbol.size()) =>
+            {
                 &mut self.objects
             }
             _ => return,
         };
-        if symbol.is_undefined() || symbol.address() == 0 {
+        let vaddr = match symbol.kind() {
+            object::SymbolKind::Tls => symbol.address().saturating_add(StaticObject::THREAD_LOCAL),
+            _ => symbol.address(),
+        };
+        if symbol.is_undefined() || vaddr == 0 {
             return;
         }
         let Ok(raw) = symbol.name() else { return };
         if !raw.is_empty() {
             list.push(ElfSymbol {
                 raw: raw.to_owned(),
-                vaddr: symbol.address(),
+                vaddr,
                 size: symbol.size(),
             });
         }
     }
+}
+
+fn thread_local_bytes<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> u64 {
+    let kinds = [SectionKind::Tls, SectionKind::UninitializedTls];
+    let sections = file.sections().filter(|s| kinds.contains(&s.kind()));
+    let ranges = sections.map(|s| (s.address(), s.address().saturating_add(s.size())));
+    let block = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    block.map_or(0, |(start, end)| end - start)
 }
 
 /// The bytes of a section, expanded.

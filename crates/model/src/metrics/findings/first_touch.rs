@@ -17,7 +17,9 @@ use super::fix_snippets::{
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::thresholds::{ACC_RIGHT, E_HIGH};
-use hither_profile::{file_name, shell_quote, Finding, FindingKind, SuggestedFix, ThreadIx};
+use hither_profile::{
+    file_name, shell_quote, Finding, FindingKind, ObjectKind, SuggestedFix, ThreadIx,
+};
 use std::collections::HashMap;
 
 /// Of the structure's pages, those that one thread touches first. Ours: most, but a few may
@@ -39,6 +41,10 @@ const IN_PAGE_CACHE: &str =
 const AS_USED: &str = "The loop that touches it first runs in parallel already, but deals it out otherwise \
                        than the loops that use it, or to one thread: give it their schedule and bounds, so that \
                        each page is touched first by the thread that uses it.";
+
+const OWN_COPY: &str = "Its copies are filled by the thread that creates the others, before they run: let each \
+                        thread allocate its copy and keep a pointer to it in the variable, so that it touches \
+                        the copy first itself.";
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
     let structures = placeable_structures(case).into_iter();
@@ -179,7 +185,13 @@ fn exclusive_pages_finding(
         )];
         return Some(finding);
     }
-    finding.fixes = vec![parallel_init_fix(case, structure)];
+    finding.fixes = vec![match structure.kind {
+        ObjectKind::ThreadLocal => SuggestedFix {
+            what: OWN_COPY.to_owned(),
+            copy: String::new(),
+        },
+        _ => parallel_init_fix(case, structure),
+    }];
     finding.fixes.extend(hither_run_fix(
         case,
         "Or leave the program as it is: hither puts each page on the node that uses it most.",

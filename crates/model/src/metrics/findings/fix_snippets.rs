@@ -34,7 +34,9 @@ pub fn describe_allocation(structure: &StructureMetrics) -> String {
     let (name, line) = (variable_name(structure), structure.line);
     match structure.kind {
         _ if file.is_empty() || line == 0 => name.to_owned(),
-        ObjectKind::Static => format!("{name}, declared at {file}:{line}"),
+        ObjectKind::Static | ObjectKind::ThreadLocal => {
+            format!("{name}, declared at {file}:{line}")
+        }
         _ => format!("{name}, allocated at {file}:{line}"),
     }
 }

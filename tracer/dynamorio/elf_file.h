@@ -1,0 +1,31 @@
+/* elf_file.h: an ELF file in memory, and where its variables lie. Nothing in a file is trusted. */
+#ifndef HITHER_ELF_FILE_H
+#define HITHER_ELF_FILE_H
+#include "host.h"
+
+struct elf_file {
+  const byte *bytes;
+  size_t size;
+};
+
+/* Of one process, or of one thread. */
+struct variable {
+  uint64_t address, size;
+};
+
+/* Maps a file; false if that cannot be. */
+bool elf_open(const char *path, struct elf_file *f);
+void elf_close(const struct elf_file *f);
+/* The bytes at an offset of the file; NULL if it does not have all of them. */
+const void *elf_at(const struct elf_file *f, uint64_t offset, uint64_t bytes);
+/* Its symbols, of a stripped file those that it exports; NULL: none. */
+const Elf64_Shdr *elf_symbols(const struct elf_file *f);
+
+/* Sorts by address and drops other names for a variable and for parts of it; returns how many are left. */
+uint32_t variables_sort(struct variable *v, uint32_t n);
+/* Tells where variables lie that are sorted: `what` at [from, to). A granule that two of them share is a
+ * variable of its own. */
+typedef void variables_place(void *data, struct variable what, uint64_t from, uint64_t to);
+void variables_lay_out(const struct variable *v, uint32_t n, variables_place *place, void *data);
+
+#endif
