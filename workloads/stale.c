@@ -1,10 +1,11 @@
 /* stale [DEPTH=20 [WORDS=8192]]
  *
- * Calls leave their return addresses on the stack, where a function that allocates has a buffer that it does not
- * fill; `kept` is what it allocates, and main writes every word of it once.
+ * Calls leave their return addresses on the stack, where functions that allocate and that touch first have a buffer
+ * that they do not fill; `kept` is what is allocated, of which every word is written once. `stale-frames` is the same
+ * with frame pointers.
  *
  * Expected:
- *   kept: WORDS words, allocated in `quiet`, which main calls; `deep` is in no call path */
+ *   kept: WORDS words, allocated in `quiet` and touched first in `fill`, which main calls; `deep` is in no call path */
 #include "team.h"
 
 static long *kept;
@@ -23,11 +24,18 @@ __attribute__((noinline)) static long *quiet(long words) {
   return made;
 }
 
+__attribute__((noinline)) static long fill(long words) {
+  volatile char unused[640];
+  unused[words & 1] = 1;
+  for (long i = 0; i < words; i++) ((cell *)kept)[i] = i;
+  return unused[words & 1];
+}
+
 int main(int argc, char **argv) {
   long depth = number(argc, argv, 1, 20, 1, 1000), words = number(argc, argv, 2, 8192, 1, 100000000);
   long sum = deep(depth);
   kept = quiet(words);
-  for (long i = 0; i < words; i++) ((cell *)kept)[i] = i;
+  sum += deep(depth) + fill(words);
   printf("stale: %ld\n", sum);
   return 0;
 }

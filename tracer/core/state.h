@@ -81,8 +81,9 @@ struct hi_local {
   uint64_t *object_used;
   /* Return address of the last call by which the thread left the program's own files, 0: none. */
   uint64_t volatile *program_call;
-  uint64_t volatile *stack_pointer; /* of the program, less HI_STUB_STACK, where core was called */
-  uint64_t thread_pointer;          /* beside which its thread-local variables are; 0: not known to the object map */
+  /* Of the program, where core was called: its stack pointer, less HI_STUB_STACK, and its frame pointer. */
+  uint64_t volatile *stack_pointer, *frame_pointer;
+  uint64_t thread_pointer; /* beside which its thread-local variables are; 0: not known to the object map */
   uint32_t index, epoch;
   uint32_t index_mask;  /* entries in its line caches - 1 */
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */
@@ -247,9 +248,23 @@ static inline uint32_t hi_site_of(const struct hi_local *t, uint32_t passed) {
 struct hi_code_range {
   uint64_t start, end;
   uint64_t base, file; /* where the file lies, and what tells it from other files and versions; 0: not known */
+  /* .eh_frame_hdr, 0: none; and the segment that it is in, all of which may be read */
+  uint64_t unwind_tables, tables_start, tables_end;
 };
 extern struct hi_code_range hi_code_ranges[HI_CODE_RANGES]; /* code of files that are loaded, up to a start of 0 */
+bool hi_follows_call(uint64_t pc);
 uint32_t hi_touch_path(const struct hi_local *t, uint32_t site);
+
+/* unwind_lean.c: who called a function */
+struct hi_frame {
+  uint64_t pc, sp, fp; /* after the call that the function made has returned */
+  bool knows_fp;
+};
+enum hi_unwound { HI_UNWIND_CALLER, HI_UNWIND_OUTERMOST, HI_UNWIND_UNKNOWN };
+/* Reads a word of the stack; false if it may not be read. */
+typedef bool hi_read_word(const void *stack, uint64_t address, uint64_t *word);
+/* Makes a frame its caller. */
+enum hi_unwound hi_unwind(struct hi_frame *frame, hi_read_word *read, const void *stack);
 
 /* cache_lean.c */
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site);

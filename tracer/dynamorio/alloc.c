@@ -22,9 +22,6 @@
 /* Bytes. As MIN_MAPPING of the collector, which puts smaller ones together. */
 #define SMALLEST_MAPPING (64u << 10)
 
-/* Call instructions, by their first byte, and by the reg field of the second for CALL_INDIRECT. */
-enum { CALL_NEAR = 0xe8, CALL_NEAR_BYTES = 5, CALL_INDIRECT = 0xff, CALL_INDIRECT_REG = 2, LONGEST_CALL = 7 };
-
 /* A call path: return addresses, and where on the stack they were found. */
 struct path {
   uint64_t frames[FRAMES];
@@ -44,18 +41,6 @@ struct request {
   uint32_t object;
 };
 
-/* Whether there is a call instruction just before `pc`. */
-bool alloc_follows_call(uint64_t pc) {
-  byte code[LONGEST_CALL];
-  size_t got;
-  if (!modules_executable(pc - sizeof code) || !modules_executable(pc)) return false;
-  if (!dr_safe_read((void *)(pc - sizeof code), sizeof code, code, &got)) return false;
-  if (code[LONGEST_CALL - CALL_NEAR_BYTES] == CALL_NEAR) return true;
-  for (int at = 0; at + 2 <= LONGEST_CALL; at++)
-    if (code[at] == CALL_INDIRECT && ((code[at + 1] >> 3) & 7) == CALL_INDIRECT_REG) return true;
-  return false;
-}
-
 /* The stack above the return address of an allocation function, and the frame pointer there. */
 struct stack {
   uint64_t base, fp;
@@ -65,23 +50,28 @@ struct stack {
 
 /* The next word on the stack that looks like a return address, for code without unwind tables. It may have
  * been left there by an earlier call. */
-static bool find_return_address(const struct stack *s, struct frame *f) {
+static bool find_return_address(const struct stack *s, struct hi_frame *f) {
   for (size_t i = (f->sp - s->base) / sizeof *s->words; i < s->n; i++)
-    if (alloc_follows_call(s->words[i])) {
-      *f = (struct frame){.pc = s->words[i], .sp = s->base + (i + 1) * sizeof *s->words};
+    if (hi_follows_call(s->words[i])) {
+      *f = (struct hi_frame){.pc = s->words[i], .sp = s->base + (i + 1) * sizeof *s->words};
       return true;
     }
   return false;
 }
 
+static bool read_word(const void *stack, uint64_t address, uint64_t *word) {
+  (void)stack;
+  return dr_safe_read((void *)address, sizeof *word, word, NULL);
+}
+
 /* The callers, innermost first. */
 static void find_frames(struct path *path, const struct stack *s) {
   uint32_t most = path->is_short ? 2 : FRAMES;
-  struct frame f = {path->frames[0], s->base, s->fp, true};
+  struct hi_frame f = {path->frames[0], s->base, s->fp, true};
   for (uint32_t found = 1; found < most; found++) {
-    enum unwound to = unwind(&f);
-    if (to == UNWIND_OUTERMOST || (to == UNWIND_CALLER && !alloc_follows_call(f.pc))) return;
-    if (to == UNWIND_UNKNOWN && !find_return_address(s, &f)) return;
+    enum hi_unwound to = hi_unwind(&f, read_word, NULL);
+    if (to == HI_UNWIND_OUTERMOST || (to == HI_UNWIND_CALLER && !hi_follows_call(f.pc))) return;
+    if (to == HI_UNWIND_UNKNOWN && !find_return_address(s, &f)) return;
     uint64_t at = (f.sp - s->base) / sizeof *s->words;
     if (at > FARTHEST_FRAME) return;
     path->frames[found] = f.pc;
@@ -94,7 +84,7 @@ static bool matches(const struct path *path, const struct stack *s) {
     size_t at = path->at[i] - 1u;
     uint64_t word;
     if (at < s->n) word = s->words[at];
-    else if (!dr_safe_read((void *)(s->base + at * sizeof word), sizeof word, &word, NULL)) return false;
+    else if (!read_word(NULL, s->base + at * sizeof word, &word)) return false;
     if (word != path->frames[i]) return false;
   }
   return true;
@@ -224,7 +214,7 @@ static uint32_t object_of_mapping(void *dc) {
   uint64_t words[STACK_WORDS];
   size_t got = 0, first = 0;
   if (!dr_get_mcontext(dc, &mc) || !dr_safe_read((void *)mc.xsp, sizeof words, words, &got)) return HI_OBJECT_NONE;
-  while (first < got / 8 && !alloc_follows_call(words[first])) first++;
+  while (first < got / 8 && !hi_follows_call(words[first])) first++;
   if (first == got / 8) return HI_OBJECT_NONE;
   size_t above = first + 1;
   struct stack stack = {mc.xsp + above * sizeof *words, mc.xbp, words + above, got / 8 - above};

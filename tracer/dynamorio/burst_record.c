@@ -47,7 +47,7 @@ static void forget(void *dc, uintptr_t which, void *data, void *block, void *ana
 }
 
 static void reserve(void *dc, instrlist_t *bb, instr_t *where, reg_id_t *reg) {
-  if (drreg_reserve_register(dc, bb, where, NULL, reg) != DRREG_SUCCESS) dr_abort();
+  if (drreg_reserve_register(dc, bb, where, &host_registers, reg) != DRREG_SUCCESS) dr_abort();
 }
 
 static opnd_t word(reg_id_t raw, int site) { return OPND_CREATE_MEMPTR(raw, 8 * (1 + site)); }

@@ -14,6 +14,7 @@
 
 reg_id_t host_segment;
 uint host_slots;
+drvector_t host_registers;
 static int local_slot;
 
 /* What the compiler puts between a function's variables and its return address. */
@@ -89,6 +90,7 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   slots[SLOT_INSTRUCTIONS] = 0;
   slots[SLOT_PROGRAM_CALL] = 0;
   slots[SLOT_STACK_APP] = 0;
+  slots[SLOT_FRAME_APP] = 0;
   slots[SLOT_UNDELIVERED] = 0;
   slots[SLOT_SELF_INTERRUPTS] = 0;
   bool traced = hi_run.process && index &&
@@ -97,6 +99,7 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   if (!traced) start_untraced(m, slots);
   t->program_call = &slots[SLOT_PROGRAM_CALL];
   t->stack_pointer = &slots[SLOT_STACK_APP];
+  t->frame_pointer = &slots[SLOT_FRAME_APP];
   drmgr_set_tls_field(dc, local_slot, t);
   if (traced && m->recorder) {
     slots[SLOT_RAW_END] = (uint64_t)(m->recorder->raw + HI_RAW_WORDS);
@@ -267,6 +270,8 @@ static void start_extensions(bool copies) {
   drwrap_global_flags_t control = copies ? DRWRAP_INVERT_CONTROL : 0;
   drwrap_set_global_flags(DRWRAP_NO_FRILLS | DRWRAP_FAST_CLEANCALLS | DRWRAP_SAFE_READ_RETADDR | control);
   if (!drutil_init() || !drwrap_init() || !drx_init() || drreg_init(&registers) != DRREG_SUCCESS) dr_abort();
+  drreg_init_and_fill_vector(&host_registers, true);
+  drreg_set_vector_entry(&host_registers, DR_REG_XBP, false);
   if (!dr_raw_tls_calloc(&host_segment, &host_slots, SLOTS, 0)) dr_abort();
 }
 

@@ -29,7 +29,7 @@ static uint64_t program_call(void *dc, const struct hi_local *t) {
   uint64_t first = 0;
   for (size_t i = 0; i < n / sizeof *words; i++) {
     if (words[i] == *t->program_call && words[i]) return words[i];
-    if (!first && alloc_follows_call(words[i]) && !modules_system(words[i])) first = words[i];
+    if (!first && hi_follows_call(words[i]) && !modules_system(words[i])) first = words[i];
   }
   return first;
 }

@@ -21,6 +21,7 @@ enum {
   SLOT_LOCAL,
   SLOT_STACK,
   SLOT_STACK_APP, /* hi_local.stack_pointer points to it */
+  SLOT_FRAME_APP, /* hi_local.frame_pointer points to it */
   SLOT_SAVE1,
   SLOT_SAVE2,
   SLOT_ADDRESS,
@@ -40,6 +41,7 @@ enum {
 };
 extern reg_id_t host_segment;
 extern uint host_slots;
+extern drvector_t host_registers; /* that code which leads to core may use: the frame pointer stays the program's */
 opnd_t host_slot(void *dc, int slot);
 
 #define HOST_STACK_BYTES (64u << 10) /* the private stack that stubs switch to */
@@ -282,22 +284,12 @@ bool modules_contain(uint64_t address, uint64_t length);
 bool modules_executable(uint64_t address);
 bool modules_system(uint64_t address);
 bool modules_program_header(uint64_t start, uint32_t kind, Elf64_Phdr *found); /* of a file in memory; false: none */
-uint64_t modules_unwind_tables(uint64_t address); /* .eh_frame_hdr of the file with this code; 0: none */
-
-/* unwind.c: who called a function */
-struct frame {
-  uint64_t pc, sp, fp; /* after the call that the function made has returned */
-  bool knows_fp;
-};
-enum unwound { UNWIND_CALLER, UNWIND_OUTERMOST, UNWIND_UNKNOWN };
-enum unwound unwind(struct frame *frame);
 
 /* alloc.c: heap blocks */
 void alloc_init(void);
 void alloc_forget_lock(void);
 void alloc_wrap(const module_data_t *module, const struct exports *exports);
 void alloc_wrap_hook(app_pc function, uint32_t which);
-bool alloc_follows_call(uint64_t pc);
 void alloc_mapped(void *dc, uint64_t address, uint64_t size);
 void alloc_shared(void *dc, uint64_t address, uint64_t size);
 void alloc_remapped(void *dc, uint64_t from, uint64_t old_size, uint64_t to, uint64_t size);

@@ -58,8 +58,8 @@ static void oracle_call(uint64_t address, uint32_t write, uint32_t site) {
 
 static void insert_oracle(void *dc, instrlist_t *bb, instr_t *where, const struct host_access *a, uint32_t site) {
   reg_id_t r1, r2;
-  if (drreg_reserve_register(dc, bb, where, NULL, &r1) != DRREG_SUCCESS ||
-      drreg_reserve_register(dc, bb, where, NULL, &r2) != DRREG_SUCCESS)
+  if (drreg_reserve_register(dc, bb, where, &host_registers, &r1) != DRREG_SUCCESS ||
+      drreg_reserve_register(dc, bb, where, &host_registers, &r2) != DRREG_SUCCESS)
     dr_abort();
   stub_insert_stack_pointer(dc, bb, where);
   if (probe_address(dc, bb, where, a->operand, 0, r1, r2))
@@ -119,7 +119,7 @@ void insert_leave(void *dc, instrlist_t *bb, instr_t *in, instr_t *where) {
   if (!call && (!opnd_is_rel_addr(instr_get_target(in)) || follows_push(in))) return; /* a switch; the lazy linker */
   if (modules_system((uint64_t)pc)) return;
   reg_id_t reg;
-  if (drreg_reserve_register(dc, bb, where, NULL, &reg) != DRREG_SUCCESS) dr_abort();
+  if (drreg_reserve_register(dc, bb, where, &host_registers, &reg) != DRREG_SUCCESS) dr_abort();
   opnd_t address = opnd_create_reg(reg);
   if (call) instrlist_insert_mov_immed_ptrsz(dc, (ptr_int_t)decode_next_pc(dc, pc), address, bb, where, NULL, NULL);
   else PUT(XINST_CREATE_load(dc, address, OPND_CREATE_MEMPTR(DR_REG_RSP, 0)));

@@ -4,7 +4,7 @@
 
 #define MAX_MODULES HI_CODE_RANGES
 static struct {
-  uint64_t start, end, code_start, code_end, unwind_tables;
+  uint64_t start, end, code_start, code_end;
   bool system;
 } modules[MAX_MODULES];
 static uint32_t nmodules;
@@ -33,11 +33,19 @@ bool modules_program_header(uint64_t start, uint32_t kind, Elf64_Phdr *found) {
   return false;
 }
 
-/* .eh_frame_hdr in memory; 0: none. */
-static uint64_t unwind_tables(const module_data_t *m) {
+/* Where .eh_frame_hdr is. A segment that is longer than its file cannot be read to its end. */
+static void find_unwind_tables(const module_data_t *m, uint64_t file_size, struct hi_code_range *code) {
   Elf64_Phdr part;
-  bool found = modules_program_header((uint64_t)m->start, PT_GNU_EH_FRAME, &part);
-  return found ? (uint64_t)(m->start - m->preferred_base) + part.p_vaddr : 0;
+  if (!modules_program_header((uint64_t)m->start, PT_GNU_EH_FRAME, &part)) return;
+  uint64_t at = (uint64_t)(m->start - m->preferred_base) + part.p_vaddr;
+  for (uint i = 0; i < m->num_segments; i++) {
+    uint64_t start = (uint64_t)m->segments[i].start, end = (uint64_t)m->segments[i].end;
+    bool whole = m->segments[i].offset <= file_size && end - start <= file_size - m->segments[i].offset;
+    if (at < start || at >= end || !(m->segments[i].prot & DR_MEMPROT_READ) || !whole) continue;
+    code->unwind_tables = at;
+    code->tables_start = start;
+    code->tables_end = end;
+  }
 }
 
 /* The largest segment of code that may be read, which is nearly always the only one: between two there
@@ -48,7 +56,7 @@ static struct hi_code_range readable_code(const module_data_t *m, uint64_t file)
     uint64_t s = (uint64_t)m->segments[i].start, e = (uint64_t)m->segments[i].end;
     uint wanted = DR_MEMPROT_EXEC | DR_MEMPROT_READ;
     if ((m->segments[i].prot & wanted) == wanted && e - s > code.end - code.start)
-      code = (struct hi_code_range){s, e, (uint64_t)m->start, file};
+      code = (struct hi_code_range){.start = s, .end = e, .base = (uint64_t)m->start, .file = file};
   }
   /* A start of 0 ends the list. */
   return code.end ? code : (struct hi_code_range){.start = 1};
@@ -58,6 +66,9 @@ static void set_code_range(uint32_t i, struct hi_code_range code) {
   __atomic_store_n(&hi_code_ranges[i].end, 0, __ATOMIC_RELEASE);
   hi_code_ranges[i].base = code.base;
   hi_code_ranges[i].file = code.file;
+  hi_code_ranges[i].unwind_tables = code.unwind_tables;
+  hi_code_ranges[i].tables_start = code.tables_start;
+  hi_code_ranges[i].tables_end = code.tables_end;
   __atomic_store_n(&hi_code_ranges[i].start, code.start, __ATOMIC_RELEASE);
   __atomic_store_n(&hi_code_ranges[i].end, code.end, __ATOMIC_RELEASE);
 }
@@ -89,9 +100,10 @@ static void on_load(void *dc, const module_data_t *m, bool loaded) {
     modules[nmodules].start = (uint64_t)m->start;
     modules[nmodules].end = (uint64_t)m->end;
     modules[nmodules].system = m->full_path && is_system(m->full_path);
-    modules[nmodules].unwind_tables = unwind_tables(m);
     code_bounds(m, &modules[nmodules].code_start, &modules[nmodules].code_end);
-    set_code_range(nmodules, readable_code(m, file_identity(&st)));
+    struct hi_code_range code = readable_code(m, file_identity(&st));
+    find_unwind_tables(m, (uint64_t)st.st_size, &code);
+    set_code_range(nmodules, code);
     __atomic_store_n(&nmodules, nmodules + 1, __ATOMIC_RELEASE);
   }
   dr_mutex_unlock(lock);
@@ -156,9 +168,4 @@ bool modules_executable(uint64_t address) { return module_with(address) < MAX_MO
 bool modules_system(uint64_t address) {
   uint32_t module = module_with(address);
   return module < MAX_MODULES && modules[module].system;
-}
-
-uint64_t modules_unwind_tables(uint64_t address) {
-  uint32_t module = module_with(address);
-  return module < MAX_MODULES ? modules[module].unwind_tables : 0;
 }

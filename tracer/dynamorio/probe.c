@@ -107,8 +107,8 @@ void probe_window(void *dc, instrlist_t *bb, instr_t *where, struct host_block *
   const struct host_access *leader = &b->accesses[w->leader];
   reg_id_t r1, r2;
   if (drreg_reserve_aflags(dc, bb, where) != DRREG_SUCCESS ||
-      drreg_reserve_register(dc, bb, where, NULL, &r1) != DRREG_SUCCESS ||
-      drreg_reserve_register(dc, bb, where, NULL, &r2) != DRREG_SUCCESS)
+      drreg_reserve_register(dc, bb, where, &host_registers, &r1) != DRREG_SUCCESS ||
+      drreg_reserve_register(dc, bb, where, &host_registers, &r2) != DRREG_SUCCESS)
     dr_abort();
   int span = leader->key == KEY_ABSOLUTE ? 0 : (int)(w->high - w->low); /* one line, if the addresses are known */
   int64_t shift = leader->key == KEY_ALONE ? 0 : w->low - leader->disp;

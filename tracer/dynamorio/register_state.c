@@ -92,6 +92,7 @@ void register_state_insert_call(void *dc, instrlist_t *bb, instr_t *in, instr_t 
   drreg_init_and_fill_vector(&others, true);
   drreg_set_vector_entry(&others, DR_REG_XAX, false);
   drreg_set_vector_entry(&others, DR_REG_XDX, false);
+  drreg_set_vector_entry(&others, DR_REG_XBP, false);
   if (drreg_reserve_register(dc, bb, where, &others, &r1) != DRREG_SUCCESS ||
       drreg_reserve_register(dc, bb, where, &others, &r2) != DRREG_SUCCESS)
     dr_abort();

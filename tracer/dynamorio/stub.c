@@ -56,6 +56,7 @@ static instrlist_t *begin_stub(void *dc, enum nesting nesting) {
   instrlist_t *il = instrlist_create(dc);
   if (nesting != OUTER) append_step(dc, il, sizeof(void *));
   ADD(XINST_CREATE_store(dc, host_slot(dc, SLOT_STACK_APP), REG(DR_REG_RSP)));
+  ADD(XINST_CREATE_store(dc, host_slot(dc, SLOT_FRAME_APP), REG(DR_REG_RBP)));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK)));
   for (size_t i = 0; i < SAVED; i++) ADD(INSTR_CREATE_push(dc, REG(saved[i])));
   return il;
@@ -115,13 +116,15 @@ void stub_insert_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub) {
   instrlist_meta_preinsert(bb, where, INSTR_CREATE_call(dc, opnd_create_pc(stub)));
 }
 
-/* Before a clean call that leads to core: leaves the stack pointer where a stub would. */
+/* Before a clean call that leads to core: leaves the stack and frame pointer where a stub would. */
 void stub_insert_stack_pointer(void *dc, instrlist_t *bb, instr_t *where) {
   opnd_t rsp = opnd_create_reg(DR_REG_RSP);
   opnd_t below = opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, -HI_STUB_STACK, OPSZ_lea);
   opnd_t above = opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, HI_STUB_STACK, OPSZ_lea);
   instrlist_meta_preinsert(bb, where, INSTR_CREATE_lea(dc, rsp, below));
   instrlist_meta_preinsert(bb, where, XINST_CREATE_store(dc, host_slot(dc, SLOT_STACK_APP), rsp));
+  opnd_t rbp = opnd_create_reg(DR_REG_RBP);
+  instrlist_meta_preinsert(bb, where, XINST_CREATE_store(dc, host_slot(dc, SLOT_FRAME_APP), rbp));
   instrlist_meta_preinsert(bb, where, INSTR_CREATE_lea(dc, rsp, above));
 }
 

@@ -234,16 +234,27 @@ fn call_paths_that_allocate_are_known() {
 /// A return address that an earlier call left on the stack is no caller.
 #[test]
 fn calls_that_are_over_are_in_no_call_path() {
-    let p = run("stale").profile();
-    let (at, kept) = named(&p, "kept")[0];
-    let paths = p.allocation_paths.iter().filter(|a| a.object.at() == at);
-    let called = line_of("stale.c", "kept = quiet");
-    let made = line_of("stale.c", "= malloc(");
-    assert_eq!(
-        paths.map(|a| a.path.as_str()).collect::<Vec<_>>(),
-        [format!("main (stale.c:{called});quiet (stale.c:{made})")]
-    );
-    assert_within(kept.writes, 8192, 0.01, "kept");
+    for program in ["stale", "stale-frames"] {
+        let p = run(program).profile();
+        let (at, kept) = named(&p, "kept")[0];
+        let paths = p.allocation_paths.iter().filter(|a| a.object.at() == at);
+        let called = line_of("stale.c", "kept = quiet");
+        let made = line_of("stale.c", "= malloc(");
+        assert_eq!(
+            paths.map(|a| a.path.as_str()).collect::<Vec<_>>(),
+            [format!("main (stale.c:{called});quiet (stale.c:{made})")]
+        );
+        assert_within(kept.writes, 8192, 0.01, "kept");
+        let touches = p.first_touch_lines.iter().filter(|l| l.object.at() == at);
+        let (called, touched) = (
+            line_of("stale.c", "+ fill("),
+            line_of("stale.c", "kept)[i] ="),
+        );
+        let path = format!("main (stale.c:{called});fill (stale.c:{touched})");
+        // The allocator touches the first page.
+        let most = touches.max_by_key(|l| l.pages).map(|l| l.path.as_str());
+        assert_eq!(most, Some(path.as_str()), "{program}");
+    }
 }
 
 /// The callers of a program's own allocator are known, however many call paths led to it before.

@@ -1,9 +1,9 @@
-/* unwind.c: the caller of a frame, by the unwind tables of its file (.eh_frame and .eh_frame_hdr of the Linux
+/* unwind_lean.c: the caller of a frame, by the unwind tables of its file (.eh_frame and .eh_frame_hdr of the Linux
  * Standard Base, call frame information of DWARF 5, 6.4).
  *
  * Of all that tables may say, what compilers say of functions: where the canonical frame address (CFA) is, counted from the stack or
  * the frame pointer, and where the frame pointer of the caller is. Nothing in a file is trusted. */
-#include "host.h"
+#include "state.h"
 
 enum { RBP = 6, RSP = 7, RETURN_ADDRESS = 16 };
 /* Encodings of pointers. */
@@ -17,12 +17,16 @@ enum {
 };
 enum { BASE_RBP = 0x76, DEREFERENCE = 0x06 }; /* operations of an expression */
 
-#define LARGEST_ENTRY 1024u
 #define STATES 8u
+
+/* The readable segment of a file that has its tables, and where .eh_frame_hdr is in it. */
+struct tables {
+  uint64_t start, end, header;
+};
 
 /* Bytes of an entry that are left. */
 struct reader {
-  const byte *at, *end;
+  const uint8_t *at, *end;
   bool failed;
 };
 
@@ -43,7 +47,7 @@ static uint64_t read_number(struct reader *r, uint32_t bytes) {
     r->failed = true;
     return 0;
   }
-  memcpy(&value, r->at, bytes);
+  for (uint32_t i = 0; i < bytes; i++) value |= (uint64_t)r->at[i] << 8 * i;
   r->at += bytes;
   return value;
 }
@@ -95,17 +99,21 @@ struct cie {
   struct reader program;
 };
 
-/* Copies an entry; returns its bytes behind the length. */
-static struct reader read_entry(uint64_t address, byte *to) {
-  uint32_t length;
-  struct reader none = {to, to, true};
-  if (!dr_safe_read((void *)address, sizeof length, &length, NULL) || length > LARGEST_ENTRY) return none;
-  if (!dr_safe_read((void *)(address + 4), length, to, NULL)) return none;
-  return (struct reader){to, to + length, false};
+/* So many bytes of the tables. */
+static struct reader read_tables(const struct tables *t, uint64_t address, uint64_t bytes) {
+  bool inside = address >= t->start && address <= t->end && bytes <= t->end - address;
+  const uint8_t *at = (const uint8_t *)(inside ? address : t->start);
+  return (struct reader){at, at + (inside ? bytes : 0), !inside};
 }
 
-static bool read_cie(uint64_t address, byte *bytes, struct cie *c) {
-  struct reader r = read_entry(address, bytes);
+/* The bytes of an entry behind its length. */
+static struct reader read_entry(const struct tables *t, uint64_t address) {
+  struct reader head = read_tables(t, address, 4);
+  return read_tables(t, address + 4, head.failed ? ~0ull : read_number(&head, 4));
+}
+
+static bool read_cie(const struct tables *t, uint64_t address, struct cie *c) {
+  struct reader r = read_entry(t, address);
   *c = (struct cie){.encoding = ABSOLUTE_8};
   if (read_number(&r, 4) != 0) return false;
   uint64_t version = read_number(&r, 1);
@@ -224,40 +232,33 @@ static bool run(struct reader r, const struct cie *c, uint64_t distance, const s
 }
 
 /* The frame description entry (FDE) of the function with an address, by the sorted table of its file; 0: none. */
-static uint64_t find_fde(uint64_t header, uint64_t address) {
-  struct {
-    byte version, of_frames, of_count, of_table;
-    int32_t frames;
-    uint32_t count;
-  } head;
-  struct {
-    int32_t start, entry;
-  } found = {0};
-  if (!dr_safe_read((void *)header, sizeof head, &head, NULL)) return 0;
-  if (head.version != 1 || head.of_frames != FROM_HERE_4 || head.of_count != UNSIGNED_4 ||
-      head.of_table != FROM_TABLE_4)
-    return 0;
-  uint64_t table = header + sizeof head, wanted = address - header;
-  uint32_t low = 0, high = head.count;
+static uint64_t find_fde(const struct tables *t, uint64_t address) {
+  enum { HEAD = 12, ENTRY = 8 };
+  struct reader head = read_tables(t, t->header, HEAD);
+  uint64_t version = read_number(&head, 1), of_frames = read_number(&head, 1), of_count = read_number(&head, 1);
+  uint64_t of_table = read_number(&head, 1);
+  read_number(&head, 4);
+  uint64_t count = read_number(&head, 4), table = t->header + HEAD, low = 0, high = count, entry = 0;
+  bool known = version == 1 && of_frames == FROM_HERE_4 && of_count == UNSIGNED_4 && of_table == FROM_TABLE_4;
+  if (head.failed || !known || read_tables(t, table, count * ENTRY).failed) return 0;
   while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (!dr_safe_read((void *)(table + middle * sizeof found), sizeof found, &found, NULL)) return 0;
-    if ((int64_t)found.start <= (int64_t)wanted) low = middle + 1;
+    uint64_t middle = low + (high - low) / 2;
+    struct reader r = read_tables(t, table + middle * ENTRY, ENTRY);
+    int64_t start = (int32_t)read_number(&r, 4), at = (int32_t)read_number(&r, 4);
+    if (start <= (int64_t)(address - t->header)) low = middle + 1, entry = t->header + (uint64_t)at;
     else high = middle;
   }
-  if (!low || !dr_safe_read((void *)(table + (low - 1) * sizeof found), sizeof found, &found, NULL)) return 0;
-  return header + (uint64_t)(int64_t)found.entry;
+  return entry;
 }
 
 /* What the tables say of an address in the code of a file. */
-static bool find_row(uint64_t header, uint64_t address, struct row *row) {
-  byte bytes[LARGEST_ENTRY], cie_bytes[LARGEST_ENTRY];
-  uint64_t entry = find_fde(header, address);
+static bool find_row(const struct tables *t, uint64_t address, struct row *row) {
+  uint64_t entry = find_fde(t, address);
   if (!entry) return false;
-  struct reader r = read_entry(entry, bytes);
+  struct reader r = read_entry(t, entry);
   uint64_t back = read_number(&r, 4);
   struct cie c;
-  if (r.failed || !back || !read_cie(entry + 4 - back, cie_bytes, &c)) return false;
+  if (r.failed || !back || !read_cie(t, entry + 4 - back, &c)) return false;
   uint32_t width = encoded_bytes(c.encoding);
   uint64_t start = read_number(&r, width);
   if (c.encoding == FROM_HERE_4) start = entry + 8 + (uint64_t)(int64_t)(int32_t)start;
@@ -272,21 +273,30 @@ static bool find_row(uint64_t header, uint64_t address, struct row *row) {
   return run(r, &c, address - start, &first, row);
 }
 
-/* Makes a frame its caller. */
-enum unwound unwind(struct frame *f) {
+/* Where the tables of the file with an address are. */
+static struct tables tables_of(uint64_t address) {
+  for (uint32_t i = 0; i < HI_CODE_RANGES && hi_code_ranges[i].start; i++) {
+    const struct hi_code_range *range = &hi_code_ranges[i];
+    uint64_t start = __atomic_load_n(&range->start, __ATOMIC_RELAXED);
+    if (address >= start && address < __atomic_load_n(&range->end, __ATOMIC_ACQUIRE))
+      return (struct tables){range->tables_start, range->tables_end, range->unwind_tables};
+  }
+  return (struct tables){0};
+}
+
+enum hi_unwound hi_unwind(struct hi_frame *f, hi_read_word *read, const void *stack) {
   struct row row;
   /* The return address may be that of the next function. */
-  uint64_t header = modules_unwind_tables(f->pc - 1);
-  if (!header || !find_row(header, f->pc - 1, &row)) return UNWIND_UNKNOWN;
-  if (row.outermost) return UNWIND_OUTERMOST;
-  if (row.cfa_register != RSP && (row.cfa_register != RBP || !f->knows_fp)) return UNWIND_UNKNOWN;
+  struct tables tables = tables_of(f->pc - 1);
+  if (!tables.header || !find_row(&tables, f->pc - 1, &row)) return HI_UNWIND_UNKNOWN;
+  if (row.outermost) return HI_UNWIND_OUTERMOST;
+  if (row.cfa_register != RSP && (row.cfa_register != RBP || !f->knows_fp)) return HI_UNWIND_UNKNOWN;
   uint64_t cfa = (row.cfa_register == RSP ? f->sp : f->fp) + (uint64_t)row.cfa_offset, fp = f->fp;
-  if (row.cfa_indirect && !dr_safe_read((void *)cfa, sizeof cfa, &cfa, NULL)) return UNWIND_UNKNOWN;
+  if (row.cfa_indirect && !read(stack, cfa, &cfa)) return HI_UNWIND_UNKNOWN;
   uint64_t saved = (row.fp == FP_AT_CFA ? cfa : f->fp) + (uint64_t)row.fp_offset, pc;
   bool knows_fp = f->knows_fp || row.fp == FP_AT_CFA;
-  if (row.fp != FP_SAME) knows_fp = knows_fp && dr_safe_read((void *)saved, sizeof fp, &fp, NULL);
-  if (cfa <= f->sp || cfa % sizeof(uint64_t) || !dr_safe_read((void *)(cfa - 8), sizeof pc, &pc, NULL))
-    return UNWIND_UNKNOWN;
-  *f = (struct frame){pc, cfa, fp, knows_fp};
-  return UNWIND_CALLER;
+  if (row.fp != FP_SAME) knows_fp = knows_fp && read(stack, saved, &fp);
+  if (cfa <= f->sp || cfa % sizeof(uint64_t) || !read(stack, cfa - 8, &pc)) return HI_UNWIND_UNKNOWN;
+  *f = (struct hi_frame){pc, cfa, fp, knows_fp};
+  return HI_UNWIND_CALLER;
 }
