@@ -27,7 +27,7 @@ static struct {
 static uint32_t nplaces;
 
 static uint64_t first_thread_pointer; /* 0: not set yet */
-static uint32_t polls_left = 1000;
+static uint32_t begins_left = 2, polls_left = 1000;
 static uint64_t control_size; /* of the C library's thread control block; 0: not known */
 
 void thread_locals_wrap(const struct exports *exports) {
@@ -125,15 +125,27 @@ static void enter(struct hi_local *t, uint32_t first) {
   }
 }
 
+/* The thread ends: its memory may become that of another. */
+void thread_locals_leave(struct hi_local *t) {
+  for (uint32_t i = 0; t->thread_pointer && i < nplaces; i++) {
+    hi_object_place_beside(t->thread_pointer + (uint64_t)places[i].from, places[i].size, HI_OBJECT_NONE);
+    hi_object_freed(places[i].object, places[i].size);
+  }
+}
+
 /* Where the block of the program is, below the thread pointer. */
 static uint64_t program_block(const Elf64_Phdr *part) {
   uint64_t align = part->p_align ? part->p_align : 1, residue = -(part->p_vaddr & (align - 1)) & (align - 1);
   return hi_aligned(part->p_memsz - residue, align) + residue;
 }
 
-/* The first thread has got its thread pointer, before its program begins. */
+/* The first thread has got its thread pointer, before its program begins; musl's linker gives it another for
+ * itself before. */
 void thread_locals_begin(struct hi_local *t, uint64_t thread_pointer) {
-  if (first_thread_pointer || !t->index) return;
+  if (!t->index || t->thread_pointer != first_thread_pointer || !begins_left) return;
+  begins_left--;
+  thread_locals_leave(t);
+  nplaces = nblocks = 0;
   t->shared->thread_pointer = t->thread_pointer = first_thread_pointer = thread_pointer;
   report_thread(t);
   Elf64_Phdr part;
@@ -244,12 +256,4 @@ void thread_locals_after_fork(struct hi_local *t, uint64_t thread_pointer) {
   if (!t->index || !thread_pointer) return;
   t->shared->thread_pointer = t->thread_pointer = thread_pointer;
   report_thread(t);
-}
-
-/* The thread ends: its memory may become that of another. */
-void thread_locals_leave(struct hi_local *t) {
-  for (uint32_t i = 0; t->thread_pointer && i < nplaces; i++) {
-    hi_object_place_beside(t->thread_pointer + (uint64_t)places[i].from, places[i].size, HI_OBJECT_NONE);
-    hi_object_freed(places[i].object, places[i].size);
-  }
 }
