@@ -262,7 +262,10 @@ fn remote(explanation: &PlacementExplanation) -> String {
 
 fn phases(placement: &Placement, moves: usize) -> String {
     let number = placement.phases.len();
-    let mut out = format!("{number} phases, {} moves of pages\n", count(moves as u64));
+    let mut out = format!(
+        "{number} placed phases, {} moves of pages\n",
+        count(moves as u64)
+    );
     for phases in placement.phases.windows(2).take(MOST_PHASES) {
         let [before, phase] = phases else { continue };
         let moved = before.threads.iter().zip(&phase.threads);

@@ -209,7 +209,7 @@ pub fn plan_summary(plan: &RunPlan) -> String {
             let pages = first.map_or(0, Placement::pages);
             let phases = match placement.phases.len() {
                 1 => String::new(),
-                n => format!(", in {n} phases"),
+                n => format!(", in {n} placed phases"),
             };
             parts.push(format!(
                 "placing {threads} threads and {} pages of {} regions as {} says{phases}",

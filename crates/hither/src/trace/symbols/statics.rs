@@ -58,7 +58,7 @@ fn statics_from_symbols(elf: &ElfImage, found: &[TypedStatic]) -> Vec<TypedStati
         last = end;
         extra.push(TypedStatic {
             object: StaticObject {
-                name: demangle(&s.raw),
+                name: declared_name(demangle(&s.raw)),
                 vaddr: s.vaddr,
                 size: s.size,
                 ..StaticObject::default()
@@ -83,6 +83,20 @@ fn statics_from_dwarf(elf: &ElfImage, debug: &DebugInfo) -> Vec<TypedStatic> {
         }
     }
     found
+}
+
+/// What Rust's `thread_local!` declares is called after it, and not after the macro's inside.
+fn declared_name(name: String) -> String {
+    let Some(mut path) = name.strip_suffix("::__RUST_STD_INTERNAL_VAL") else {
+        return name;
+    };
+    while let Some((outer, _)) = path
+        .rsplit_once("::")
+        .filter(|(_, last)| last.starts_with('{'))
+    {
+        path = outer;
+    }
+    path.to_owned()
 }
 
 /// The variables of a unit that have a fixed address, with it.
@@ -115,7 +129,7 @@ fn object(
     vaddr: u64,
 ) -> Option<TypedStatic> {
     let mut attrs = forest.tree(die.unit).nodes.get(&die.offset)?.attrs.clone();
-    let name = forest.qualified_name(die)?;
+    let name = declared_name(forest.qualified_name(die)?);
     // What the definition leaves out, its declaration says.
     let (mut type_unit, mut file_unit) = (die.unit, die.unit);
     let mut at = die;

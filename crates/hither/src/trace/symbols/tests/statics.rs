@@ -92,9 +92,11 @@ mod deep {
     pub static CELLS: [Cell; 2] = [const { Cell { id: 1, x: [0.5; 3] } }; 2];
 }
 static COUNT: AtomicU64 = AtomicU64::new(3);
+thread_local! { static HITS: std::cell::Cell<[u64; 64]> = const { std::cell::Cell::new([0; 64]) }; }
 static mut GRID: [[f64; 4]; 8] = [[0.0; 4]; 8];
 fn main() {
     let n = COUNT.fetch_add(1, Ordering::Relaxed);
+    HITS.with(|h| h.set([n; 64]));
     unsafe { GRID[n as usize % 8][1] = deep::CELLS[n as usize % 2].x[1]; }
     println!(\"{} {:?}\", deep::CELLS[n as usize % 2].id, unsafe { GRID[3][1] });
 }
@@ -254,6 +256,13 @@ fn rust_paths() {
     // The type of atomics changed its name between compilers.
     check(&program, RUST, &expected[..2]);
     assert_eq!(named(&program, "r::COUNT").size, 8);
+    let plain = shop.build("plain.rs", RUST, &["--edition", "2021"]);
+    for (program, name) in [(&program, "r::HITS"), (&plain, "plain::HITS")] {
+        let hits = named(program, name);
+        // Unoptimised, the library keeps a state beside it.
+        assert!((512..=520).contains(&hits.size), "{}", hits.size);
+        assert!(hits.vaddr >= StaticObject::THREAD_LOCAL);
+    }
 }
 
 #[test]
