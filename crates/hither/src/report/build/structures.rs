@@ -13,8 +13,10 @@ use hither_model::metrics::structure_rows::{
     group_structures, mean_by_accesses, ListedStructure, StructureGroup,
 };
 use hither_model::metrics::PageSize;
-use hither_model::units::{bytes, heap_blocks};
-use hither_profile::{Object, ObjectIx, ObjectRange, PageNo, Profile, RegionIx, PAGE_SIZE};
+use hither_model::units::{bytes, count, heap_blocks};
+use hither_profile::{
+    Object, ObjectIx, ObjectKind, ObjectRange, PageNo, Profile, RegionIx, PAGE_SIZE,
+};
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -138,6 +140,10 @@ pub fn declaration_site(object: &Object) -> Option<DeclarationSite> {
 /// Its size, and in what blocks.
 #[must_use]
 pub fn object_blocks(object: &Object) -> String {
+    if object.kind == ObjectKind::ThreadLocal && object.count > 1 {
+        let copies = count(object.count);
+        return format!("{copies} copies, {} at once", bytes(object.size));
+    }
     heap_blocks(
         object.count,
         object.size,
