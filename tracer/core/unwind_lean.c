@@ -1,8 +1,9 @@
 /* unwind_lean.c: the caller of a frame, by the unwind tables of its file (.eh_frame and .eh_frame_hdr of the Linux
  * Standard Base, call frame information of DWARF 5, 6.4).
  *
- * Of all that tables may say, what compilers say of functions: where the canonical frame address (CFA) is, counted from the stack or
- * the frame pointer, and where the frame pointer of the caller is. Nothing in a file is trusted. */
+ * Of all that tables may say, what compilers say of functions: where the canonical frame address (CFA) is, counted
+ * from the stack or the frame pointer, and where the frame pointer of the caller is. Nothing in a file is trusted: what
+ * is read lies in one segment that may be read. */
 #include "state.h"
 
 enum { RBP = 6, RSP = 7, RETURN_ADDRESS = 16 };
