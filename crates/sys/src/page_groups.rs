@@ -22,25 +22,31 @@ impl Segment {
         self.layout().ended + u64::from(group) * 8
     }
 
-    /// The private pages of processes that are no more have ended.
+    /// The private pages of processes that are no more have ended, and with them the ids that their threads reserved
+    /// and did not use: a thread that an exit of its process or an exec ends cannot say so itself.
     pub fn end_pages_of(&self, processes: &BTreeSet<u32>) {
         let mut ended = 0;
         let mut written = WrittenPage::default();
-        for id in wire::BLOCK_PAGES..self.next_page() {
-            let record = size_of::<wire::SegmentPage>() as u64;
-            let at = self.layout().pages + u64::from(id) * record;
-            if !written.is_written(at, |at| self.is_written(at)) {
-                continue;
+        for group in 1..self.next_page().div_ceil(wire::BLOCK_PAGES) {
+            let (mut own, mut used) = (0u64, 0u64);
+            for n in 0..wire::BLOCK_PAGES {
+                let id = group * wire::BLOCK_PAGES + n;
+                let record = size_of::<wire::SegmentPage>() as u64;
+                let at = self.layout().pages + u64::from(id) * record;
+                if !written.is_written(at, |at| self.is_written(at)) {
+                    continue;
+                }
+                let page = self.page(id);
+                let is_used = page.first_thread != 0;
+                let is_own = page.shared == 0 && processes.contains(&page.process);
+                used |= u64::from(is_used) << n;
+                own |= u64::from(is_used && is_own) << n;
             }
-            let page = self.page(id);
-            if page.first_thread != 0 && page.shared == 0 && processes.contains(&page.process) {
-                let (at, bit) = (
-                    self.ended_at(id / wire::BLOCK_PAGES),
-                    1 << (id % wire::BLOCK_PAGES),
-                );
-                ended += u64::from(self.load_u64(at) & bit == 0);
-                self.set_bits(at, bit);
-            }
+            // A thread reserves a group for itself.
+            let all = own != 0 && own == used;
+            let (at, new) = (self.ended_at(group), if all { u64::MAX } else { own });
+            ended += u64::from((new & !self.load_u64(at)).count_ones());
+            self.set_bits(at, new);
         }
         self.add_u64(offset_of!(SegmentHeader, ended_pages) as u64, ended);
     }

@@ -154,7 +154,7 @@ fn page_ids_of_a_group_that_has_ended_are_as_new() {
 #[test]
 fn private_pages_of_processes_that_are_no_more_have_ended() {
     let s = small();
-    s.store_u32(offset_of!(SegmentHeader, next_page) as u64, 128);
+    s.store_u32(offset_of!(SegmentHeader, next_page) as u64, 192);
     // Process, first thread, shared.
     for (id, process, thread, shared) in [
         (64, 3, 9, 0),
@@ -162,6 +162,9 @@ fn private_pages_of_processes_that_are_no_more_have_ended() {
         (66, 3, 9, 1),
         (67, 3, 0, 0),
         (68, 5, 9, 0),
+        // Nobody else has these ids, nor will anybody use the others of the group.
+        (130, 3, 9, 0),
+        (133, 5, 9, 0),
     ] {
         let at = s.layout.pages + id * size_of::<wire::SegmentPage>() as u64;
         s.store_u32(at + offset_of!(wire::SegmentPage, process) as u64, process);
@@ -174,7 +177,8 @@ fn private_pages_of_processes_that_are_no_more_have_ended() {
     for _ in 0..2 {
         s.end_pages_of(&[3, 5].into());
         assert_eq!(s.load_u64(s.layout.ended + 8), 1 | 1 << 4);
-        assert_eq!(s.ended_pages(), 2);
+        assert!(s.group_has_ended(2));
+        assert_eq!(s.ended_pages(), 2 + 64);
     }
 }
 
