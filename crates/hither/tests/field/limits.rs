@@ -24,6 +24,17 @@ fn thousands_of_threads_in_a_run() {
     assert!(profile.threads.iter().skip(1).all(|t| t.accesses() >= 1024));
 }
 
+/// Of which the kernel allows a process 65,530: with eighteen for each, as many as DynamoRIO makes by itself, four
+/// thousand threads were too many.
+#[test]
+fn a_thread_takes_few_mappings_of_memory() {
+    let place = Place::new();
+    let traced = place.trace(&[&built("mappings"), "300"]);
+    assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
+    let mappings: u32 = text(&traced.stdout).trim().parse().expect("a number");
+    assert!(mappings < 10 * 300, "{mappings}");
+}
+
 fn assert_none_lost(profile: &Profile) {
     let lost = |limit: &&String| limit.contains("were not traced");
     assert_eq!(profile.meta.limits.iter().find(lost), None);

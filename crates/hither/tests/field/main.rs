@@ -106,6 +106,7 @@ fn built(name: &str) -> String {
              g++ -std=c++17 -O1 -g -pthread -o throws {SOURCES}/throws.cpp -ldl
              gcc -std=gnu11 -O1 -g -pthread -o filters {SOURCES}/filters.c
              gcc -std=gnu11 -O1 -g -pthread -o creation {SOURCES}/creation.c
+             gcc -std=gnu11 -O1 -g -pthread -o mappings {SOURCES}/mappings.c
              gcc -std=gnu11 -O1 -g -pthread -o interrupted {SOURCES}/interrupted.c
              gcc -std=gnu11 -O1 -g -pthread -o sigwait {SOURCES}/sigwait.c
              gcc -std=gnu11 -O1 -g -pthread -o short_lived {SOURCES}/short_lived.c
