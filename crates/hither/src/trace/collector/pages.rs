@@ -6,7 +6,7 @@ use super::regions::RegionMap;
 use super::thread_rows::{ThreadNumbers, ThreadRows};
 use hither_profile::binned::{sort_and_sum, CountRow};
 use hither_sys::{wire, Segment};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Of a page id and the key of a thread.
 pub fn page_thread_key(page: u32, thread: u32) -> u64 {
@@ -360,8 +360,23 @@ impl PageReader {
         self.seen = Vec::new();
     }
 
-    /// At the end: pages whose mapping was never reported.
-    pub fn name_the_rest(
+    /// Processes have ended, and all that they reported was read: their pages whose mapping was never reported. Others
+    /// could not have the ids of these pages before.
+    pub fn name_rest_of(
+        &mut self,
+        segment: &Segment,
+        regions: &mut RegionMap,
+        processes: &BTreeSet<u32>,
+    ) {
+        let unnamed = std::mem::take(&mut self.unnamed);
+        let is_of_these = |&page: &u32| processes.contains(&segment.page(page).process);
+        let (rest, others) = unnamed.into_iter().partition(is_of_these);
+        self.unnamed = rest;
+        self.name_the_unnamed(segment, regions, &Deadline::default());
+        self.unnamed = others;
+    }
+
+    fn name_the_unnamed(
         &mut self,
         segment: &Segment,
         regions: &mut RegionMap,
@@ -377,6 +392,16 @@ impl PageReader {
                 self.remember(page, &record, name);
             }
         }
+    }
+
+    /// At the end: pages whose mapping was never reported.
+    pub fn name_the_rest(
+        &mut self,
+        segment: &Segment,
+        regions: &mut RegionMap,
+        deadline: &Deadline,
+    ) {
+        self.name_the_unnamed(segment, regions, deadline);
         let named = self.names.iter_mut().chain(&mut self.ended);
         for touched in named.take_while(|_| !deadline.passed()) {
             touched.name = regions.late_modules.resolve_page(touched.name);

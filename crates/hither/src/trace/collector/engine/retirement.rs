@@ -198,6 +198,8 @@ impl CollectorEngine {
         self.retirement.ended.retain(|ended| !is_free(ended.slot));
         let left = processes.into_iter().filter(|&p| self.is_left(p));
         let left: BTreeSet<u32> = left.collect();
+        let regions = &mut self.target_state.regions;
+        self.page_reader.name_rest_of(&self.segment, regions, &left);
         for &process in &left {
             self.target_state.leave_process(process, &self.segment);
         }

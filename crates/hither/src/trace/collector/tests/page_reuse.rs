@@ -198,3 +198,22 @@ fn one_mapping_counts_together() {
         p.meta.limits
     );
 }
+
+/// As of the kernel's pages with the clock. Their ids could not be used again, nor those of their groups.
+#[test]
+fn pages_of_no_mapping_have_a_name_once_their_process_has_ended() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.thread(1, 1, 0);
+    f.page(64, ADDRESS, 1, 1);
+    f.count(1, 1, 64, 5, 0);
+    f.engine.end_slice();
+    f.engine.end_slice();
+    for (process, unnamed) in [(2, 1), (1, 0)] {
+        let engine = &mut f.engine;
+        let (segment, regions) = (&engine.segment, &mut engine.target_state.regions);
+        let reader = &mut engine.page_reader;
+        reader.name_rest_of(segment, regions, &[process].into());
+        assert_eq!(reader.unnamed_groups().len(), unnamed, "{process}");
+    }
+}
