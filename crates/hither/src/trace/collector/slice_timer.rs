@@ -28,6 +28,9 @@ const WAITING_SHARE: u64 = 20;
 /// Between looks at the counts.
 const SHORTEST_WAIT: u64 = 100_000;
 const LONGEST_WAIT: u64 = 10_000_000;
+/// The same for each thread that may run, since a look reads a page of each: of thousands, looks would take much of a
+/// processor.
+const WAIT_PER_THREAD: u64 = 10_000;
 
 /// A running thread, and where its process counts its instructions.
 struct RunningThread {
@@ -107,7 +110,8 @@ impl SliceTimer {
             let left = self.target().saturating_sub(done) as f64;
             (0.75 * passed * left / done as f64) as u64
         };
-        self.looked + left.clamp(SHORTEST_WAIT, LONGEST_WAIT)
+        let shortest = SHORTEST_WAIT.max(self.live.len() as u64 * WAIT_PER_THREAD);
+        self.looked + left.clamp(shortest, LONGEST_WAIT.max(shortest))
     }
 
     pub fn slice_is_over(&mut self, segment: &Segment, now: u64) -> bool {
@@ -239,6 +243,22 @@ fn cpu_time(pids: &[i32]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_more_threads_the_less_often_they_are_looked_at() {
+        let options = TraceOptions {
+            slice: 1_000_000,
+            slice_clock: SliceClock::Instructions,
+            ..TraceOptions::default()
+        };
+        let wait = |threads| {
+            let mut timer = SliceTimer::new(&options, 7);
+            timer.live = (1..=threads).collect();
+            timer.lanes = vec![timer.target() - 1];
+            timer.next_look() - 7
+        };
+        assert_eq!([1, 10, 4000].map(wait), [100_000, 100_000, 40_000_000]);
+    }
 
     #[test]
     fn threads_that_wait_do_not_count() {
