@@ -3,6 +3,7 @@ mod bursts;
 mod checkpoints;
 mod fake;
 mod forged;
+mod limits;
 mod lines;
 mod names;
 mod page_reuse;
