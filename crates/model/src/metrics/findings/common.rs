@@ -259,9 +259,14 @@ pub fn communication_share(case: &FindingContext) -> f64 {
 
 /// A structure's name, its middle left out where it is long: `key_buff1`.
 pub fn structure_label(structure: &StructureMetrics) -> String {
-    let chars: Vec<char> = structure.name.chars().collect();
+    shortened(&structure.name)
+}
+
+/// A name for a sentence, its middle left out where it is long.
+pub fn shortened(name: &str) -> String {
+    let chars: Vec<char> = name.chars().collect();
     if chars.len() <= LONGEST {
-        return structure.name.clone();
+        return name.to_owned();
     }
     let (start, end) = (&chars[..LONGEST / 2], &chars[chars.len() - LONGEST / 2..]);
     let [start, end] = [start, end].map(|part| part.iter().collect::<String>());

@@ -1,7 +1,9 @@
 //! Most accesses to a structure go to few of its pages (TABARNAC 5.2: the bucket sort's
 //! `key_buff1`, a bell curve of accesses over its pages), and that does harm: one thread has
 //! more of them than its part, or they belong to no node. What is hot in each thread's own
-//! part alike does none. What is hot goes by accesses, since who uses it works there; how much that is of the
+//! part alike does none. Hot pages that belong to nodes are dealt out only by a loop that is, so they must lie in one
+//! stretch of one block: to interleave them would make remote what is local, and blocks that an allocator hands out
+//! here and there belong to no loop. What is hot goes by accesses, since who uses it works there; how much that is of the
 //! run, by memory traffic. Severity: the accesses to hot pages beyond an even spread, times the
 //! structure's share of the traffic.
 use super::common::{
@@ -54,7 +56,9 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     }
     let exclusive = app_exclusivity(case, hot.iter().map(|&at| pages[at]));
     let uneven = dominant_user(case, pages);
-    if uneven.is_none() && exclusive >= E_HIGH {
+    let belongs = exclusive >= E_HIGH;
+    let by_loop = place.is_some() && structure.count <= 1;
+    if belongs && (uneven.is_none() || !by_loop) {
         return None;
     }
     let unit = unit(case);
@@ -76,7 +80,7 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
             format_percent(1.0 / users as f64)
         ));
     }
-    if exclusive < E_HIGH {
+    if !belongs {
         finding.evidence.push(format!(
             "The hot pages belong to no node: the one that uses a page most makes {} of the \
              {unit} to it (E_app {exclusive:.2}).",
@@ -84,7 +88,7 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
         ));
     }
     finding.evidence.extend(shares_evidence(case, structure));
-    finding.fixes = fixes(case, structure, place);
+    finding.fixes = fixes(case, structure, place, belongs);
     Some(finding)
 }
 
@@ -162,17 +166,26 @@ fn fixes(
     case: &FindingContext,
     structure: &StructureMetrics,
     place: Option<HotPageSpan>,
+    belongs: bool,
 ) -> Vec<SuggestedFix> {
     let mut fixes = Vec::new();
-    if uses_openmp(case) && place.is_some() {
+    let openmp = uses_openmp(case);
+    if belongs || openmp && place.is_some() {
         fixes.push(SuggestedFix {
             what:
                 "Give each thread two blocks of the loop, one of either half: hot and cold parts \
                    are then shared out evenly, and each thread still has its own (the \
                    cyclic-split schedule of TABARNAC 5.2)."
                     .to_owned(),
-            copy: split_schedule(case, structure),
+            copy: if openmp {
+                split_schedule(case, structure)
+            } else {
+                String::new()
+            },
         });
+    }
+    if belongs {
+        return fixes;
     }
     fixes.push(interleave_fix(
         case,

@@ -7,8 +7,8 @@
 //! and the severity is what it serves beyond an even part.
 use super::common::{
     format_percent, limit_findings, mapped_file, placeable_structures, ratio_or_zero_f64,
-    shares_evidence, shares_served_by_node, structure_finding, structure_label, thread_label,
-    traffic_share, unit, TrafficByNode, LEAST_GAIN,
+    shares_evidence, shares_served_by_node, shortened, structure_finding, structure_label,
+    thread_label, traffic_share, unit, TrafficByNode, LEAST_GAIN,
 };
 use super::fix_snippets::{
     describe_allocation, hither_run_fix, interleave_fix, is_fortran, parallel_loop, uses_openmp,
@@ -36,8 +36,8 @@ const EACH_ITS_PART: &str = "Let each thread write first the part that it will u
 
 /// No policy of a mapping says where the page cache puts a file.
 const IN_PAGE_CACHE: &str =
-    "It is a file that the program maps: its pages lie in the page cache, where they were first \
-                             read, also by an earlier run. Take it out of the cache, and";
+    "It is a file that the program maps: its pages lie in the page cache, where they were put \
+                             when it was first read or written, also by an earlier run. Take it out of the cache, and";
 const AS_USED: &str = "The loop that touches it first runs in parallel already, but deals it out otherwise \
                        than the loops that use it, or to one thread: give it their schedule and bounds, so that \
                        each page is touched first by the thread that uses it.";
@@ -163,7 +163,7 @@ fn exclusive_pages_finding(
     let mut finding = structure_finding(case, FindingKind::FirstTouch, structure, severity);
     finding.title = title(case, structure, facts);
     finding.evidence = vec![
-        toucher_text(case, facts),
+        toucher_text(case, structure, facts),
         format!(
             "Its pages belong to one node each (E_app {:.2}), but only {} of the {unit} go to \
              pages on the right one (Acc_app).",
@@ -219,7 +219,7 @@ fn shared_pages_finding(
     let mut finding = structure_finding(case, FindingKind::FirstTouch, structure, severity);
     finding.title = title(case, structure, facts);
     finding.evidence = vec![
-        toucher_text(case, facts),
+        toucher_text(case, structure, facts),
         format!(
             "One node's memory serves {} of its {unit}; an even part would be {}.",
             format_percent(most),
@@ -271,7 +271,7 @@ fn touching_line_text(case: &FindingContext, structure: &StructureMetrics) -> Op
     let line = structure.first_touch_line.as_ref()?;
     let function = match line.function.as_str() {
         "" => String::new(),
-        name => format!(", in {name}"),
+        name => format!(", in {}", shortened(name)),
     };
     let file = file_name(&line.file);
     let region = match line.in_parallel {
@@ -280,23 +280,36 @@ fn touching_line_text(case: &FindingContext, structure: &StructureMetrics) -> Op
         Some(false) => ", outside of any parallel region",
         None => "",
     };
-    let calls = line.path.iter().skip(1).take(CALLS).cloned();
+    let calls = line.path.iter().skip(1).take(CALLS);
+    let calls = calls.map(|call| shortened(call));
     let calls = calls.collect::<Vec<_>>().join(", ");
     let called = match calls.as_str() {
         "" => String::new(),
         calls => format!(" It was called from {calls}."),
     };
+    let change = match mapped_file(case, structure) {
+        Some(_) => "",
+        None => ": that is the line to change",
+    };
     Some(format!(
-        "The first touch is at {file}:{}{function}{region}: that is the line to change.{called}",
+        "The first touch is at {file}:{}{function}{region}{change}.{called}",
         line.line
     ))
 }
 
-fn toucher_text(case: &FindingContext, facts: &FirstTouchStats) -> String {
+fn toucher_text(
+    case: &FindingContext,
+    structure: &StructureMetrics,
+    facts: &FirstTouchStats,
+) -> String {
     let who = thread_label(case, facts.toucher).replacen('t', "T", 1);
+    let placed = match mapped_file(case, structure) {
+        // Unless it was read or written before: the fix says so.
+        Some(_) => "",
+        None => ", and Linux puts them on its node",
+    };
     format!(
-        "{who} touches {} of {} pages first, and Linux puts them on its node; other threads make \
-         {} of the {}.",
+        "{who} touches {} of {} pages first{placed}; other threads make {} of the {}.",
         facts.first,
         facts.known,
         format_percent(facts.others),

@@ -1,17 +1,19 @@
 //! A structure that several nodes read and hardly anybody writes, larger than caches can
 //! hold: a copy for each node makes all its traffic local (TABARNAC 3.2: what is written
-//! only while it is initialised can be duplicated). Severity: 1 - E_app of its share, the
+//! only while it is initialised can be duplicated). To fill the copies fetches each line once for each further node:
+//! what is read about once, like a batch of input, is not worth that. Severity: 1 - E_app of its share, the
 //! traffic that is remote wherever its pages lie and would be local with copies.
 use super::common::{
     app_exclusivity, filled_once, format_percent, limit_findings, placeable_structures,
     shares_evidence, structure_finding, structure_label, traffic_share, unit, write_share,
+    TrafficByNode,
 };
 use super::fix_snippets::{describe_allocation, is_fortran, variable_name};
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::thresholds::E_HIGH;
 use crate::units::show_bytes;
-use hither_profile::{Finding, FindingKind, SuggestedFix, PAGE_SIZE};
+use hither_profile::{Finding, FindingKind, SuggestedFix, TrafficUnit, PAGE_SIZE};
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
     // Page faults do not tell reads from writes.
@@ -36,6 +38,9 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
         return None;
     }
     let (remote, unit) = (1.0 - exclusive, unit(case));
+    if unit == TrafficUnit::Fetches && !is_worth_copying(case, pages, remote) {
+        return None;
+    }
     let severity = remote * traffic_share(case, structure);
     let mut finding = structure_finding(case, FindingKind::ReadMostly, structure, severity);
     finding.title = format!(
@@ -60,6 +65,14 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     finding.evidence.extend(shares_evidence(case, structure));
     finding.fixes = vec![replicate_fix(structure)];
     Some(finding)
+}
+
+/// Whether copies save more fetches than filling them takes.
+fn is_worth_copying(case: &FindingContext, pages: &[usize], remote: f64) -> bool {
+    let mut by_node = TrafficByNode::new(case);
+    let fetches: f64 = pages.iter().map(|&page| by_node.sum_and_most(page).0).sum();
+    let lines = pages.len() as u64 * PAGE_SIZE / u64::from(case.profile.meta.options.line.max(1));
+    remote * fetches > lines as f64 * (case.residence.nodes - 1) as f64
 }
 
 fn cache_size_evidence(size: u64, cache: u64, nodes: u64) -> String {
