@@ -1,5 +1,5 @@
 //! What is wrong, as the page says it: the finders' findings with command lines to copy.
-use crate::report::build::safe_text::{copyable_text, plain_text};
+use crate::report::build::safe_text::{copyable_text, plain_sentence, plain_text};
 use crate::report::page::PageSizeFigures;
 use hither_model::metrics::findings::{find_all, FindingContext, SuggestedCommands};
 use hither_model::metrics::residence::NodeResidence;
@@ -70,7 +70,7 @@ fn shown(finding: Finding) -> Finding {
         evidence: finding
             .evidence
             .iter()
-            .map(|text| plain_text(text))
+            .map(|text| plain_sentence(text))
             .collect(),
         lines: finding.lines.into_iter().map(line).collect(),
         fixes: finding.fixes.into_iter().map(fix).collect(),

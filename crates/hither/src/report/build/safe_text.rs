@@ -6,17 +6,29 @@ use hither_profile::is_hidden_char;
 
 /// Characters of a name that are kept.
 const LONGEST: usize = 240;
+/// Of a sentence, which holds several.
+const LONGEST_SENTENCE: usize = 1200;
 const ELLIPSIS: char = '\u{2026}';
 
 /// The text without control characters and those that change the direction of writing,
 /// its middle left out where it is long.
 #[must_use]
 pub fn plain_text(text: &str) -> String {
+    at_most(LONGEST, text)
+}
+
+/// The same for a sentence of ours with such names in it.
+#[must_use]
+pub fn plain_sentence(text: &str) -> String {
+    at_most(LONGEST_SENTENCE, text)
+}
+
+fn at_most(longest: usize, text: &str) -> String {
     let length = text.chars().count();
-    if length <= LONGEST {
+    if length <= longest {
         return text.chars().map(visible_char).collect();
     }
-    let half = LONGEST / 2;
+    let half = longest / 2;
     let start = text.chars().take(half).map(visible_char);
     let end = text.chars().skip(length - half).map(visible_char);
     start.chain([ELLIPSIS]).chain(end).collect()

@@ -38,6 +38,9 @@ impl ProgramSymbols {
             match self.receiver(at) {
                 AllocationReceiver::Returned => {}
                 AllocationReceiver::Unknown => return name_after_line(at),
+                AllocationReceiver::Variables(all) if self.is_result_code(at, &all) => {
+                    return name_after_line(at);
+                }
                 AllocationReceiver::Variables(all) => {
                     let name = self.name_after_lvalue(at, &all);
                     return match all.as_slice() {
@@ -147,6 +150,13 @@ impl ProgramSymbols {
 
     pub(super) fn debug(&mut self, file: &Path) -> Option<&DebugInfo> {
         self.module(file)?.debug.as_ref()
+    }
+
+    /// Whether the one variable that receives something on this line cannot hold a block.
+    fn is_result_code(&mut self, at: &ProgramFrame, all: &[Lvalue]) -> bool {
+        let [one] = all else { return false };
+        let read = |d: &DebugInfo| catch_panic(|| scope::is_plain_number(d, at.pc, one));
+        self.debug(&at.file).and_then(read).unwrap_or(false)
     }
 
     fn type_of(&mut self, at: &ProgramFrame, lvalue: &Lvalue) -> String {

@@ -23,6 +23,7 @@ const MAX_SECTION: u64 = 4 << 30;
 /// zlib cannot expand more than 1032 times.
 const MAX_EXPANSION: u64 = 1100;
 const MAX_SYMBOLS: usize = 8 << 20;
+const MAX_SECTIONS: usize = 1 << 16;
 /// Larger than anything a 47-bit address space holds as one variable.
 const MAX_OBJECT: u64 = 1 << 46;
 
@@ -60,6 +61,8 @@ pub struct ElfImage {
     pub loads: Vec<Range<u64>>,
     /// Bytes of the block of thread-local variables that each thread has.
     pub thread_locals: u64,
+    /// Where sections with code begin, sorted.
+    pub code_sections: Vec<u64>,
     /// Sorted by address.
     pub functions: Vec<ElfSymbol>,
     /// Sorted by address.
@@ -114,6 +117,11 @@ impl ElfImage {
             .take(1024)
             .collect();
         elf.thread_locals = thread_local_bytes(&file);
+        let code = file
+            .sections()
+            .filter(|s| s.kind() == SectionKind::Text);
+        elf.code_sections = code.map(|s| s.address()).take(MAX_SECTIONS).collect();
+        elf.code_sections.sort_unstable();
         elf.read_symbols(&file);
         let ranges = DEBUG_SECTIONS.iter().filter_map(|&name| {
             // `section_by_name` also finds the older `.zdebug_` names.
@@ -142,17 +150,18 @@ impl ElfImage {
         self.objects.get(at).filter(|s| s.vaddr == vaddr)
     }
 
-    /// The function that holds `vaddr`; one without a size reaches 64 KiB at most.
+    /// The function that holds `vaddr`; one without a size reaches 64 KiB at most, and not into the next section: what
+    /// follows `_init` there is the entries of the PLT.
     pub fn function_at(&self, vaddr: u64) -> Option<&ElfSymbol> {
         const MAX_UNSIZED: u64 = 1 << 16;
         let at = self.functions.partition_point(|s| s.vaddr <= vaddr);
         let found = self.functions.get(at.checked_sub(1)?)?;
-        let size = if found.size == 0 {
-            MAX_UNSIZED
-        } else {
-            found.size
-        };
-        (vaddr - found.vaddr < size).then_some(found)
+        if found.size > 0 {
+            return (vaddr - found.vaddr < found.size).then_some(found);
+        }
+        let section = |of: u64| self.code_sections.partition_point(|start| *start <= of);
+        let within = section(vaddr) == section(found.vaddr);
+        (within && vaddr - found.vaddr < MAX_UNSIZED).then_some(found)
     }
 
     /// Takes over what a separate debug file has and this one lacks.
@@ -207,7 +216,7 @@ impl ElfImage {
             return;
         }
         let Ok(raw) = symbol.name() else { return };
-        if !raw.is_empty() {
+        if !raw.is_empty() && !is_constant_of_llvm(raw) {
             list.push(ElfSymbol {
                 raw: raw.to_owned(),
                 vaddr,
@@ -223,6 +232,12 @@ fn thread_local_bytes<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -
     let ranges = sections.map(|s| (s.address(), s.address().saturating_add(s.size())));
     let block = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     block.map_or(0, |(start, end)| end - start)
+}
+
+/// `anon.<hash>.7.llvm.42`: constants without a name of which LLVM moved code to another unit.
+fn is_constant_of_llvm(raw: &str) -> bool {
+    let hash = raw.strip_prefix("anon.").and_then(|r| r.split('.').next());
+    hash.is_some_and(|h| h.len() == 32 && h.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// The bytes of a section, expanded.

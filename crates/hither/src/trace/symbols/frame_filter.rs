@@ -37,9 +37,12 @@ const RUNTIMES: [&str; 27] = [
     "libopen-rte",
 ];
 
-/// Where headers that allocate for the program live.
-const LIBRARY_SOURCES: [&str; 8] = [
+/// Where headers that allocate or compute for the program live; compilers keep those of their vector
+/// instructions in folders of their own.
+const LIBRARY_SOURCES: [&str; 10] = [
     "/usr/include/",
+    "/lib/gcc/",
+    "/lib/clang/",
     "/include/c++/",
     "/rustc/",
     "/rustlib/src/rust/library/",
@@ -76,8 +79,11 @@ pub fn is_tracer(file: &Path) -> bool {
     name_begins_with(file, &["libdynamorio", "libhither"])
 }
 
-/// Programs and libraries that execute programs in their own language, whose calls are all made in a few places.
-const INTERPRETERS: [&str; 8] = [
+/// Programs and libraries that execute programs in their own language, whose calls are all made in a few places; so
+/// are those of modules that call any function of any library for them.
+const INTERPRETERS: [&str; 10] = [
+    "_ctypes.",
+    "_cffi_backend.",
     "python",
     "libpython",
     "ruby",

@@ -6,6 +6,7 @@ use super::lvalue::{Lvalue, LvalueStep};
 use super::type_text::{strip_typedefs, type_text};
 
 const MAX_BASES: u32 = 8;
+const POINTER_BYTES: u64 = 8;
 const BLOCKS: [gimli::DwTag; 2] = [
     gimli::DW_TAG_lexical_block,
     gimli::DW_TAG_inlined_subroutine,
@@ -13,14 +14,37 @@ const BLOCKS: [gimli::DwTag; 2] = [
 
 /// The type of what `lvalue` receives at `pc`: for a pointer what it points to.
 pub fn type_of(debug: &DebugInfo, pc: u64, lvalue: &Lvalue) -> Option<String> {
+    with_types_of(debug, pc, lvalue, pointee)
+}
+
+/// Whether `lvalue` is a number or truth value that no pointer fits into: `ret` of `ret = deflateInit(&z, level)` is
+/// what the call says of its success, not the block that it allocates.
+pub fn is_plain_number(debug: &DebugInfo, pc: u64, lvalue: &Lvalue) -> bool {
+    let plain = |debug: &DebugInfo, at| {
+        let (_, tag, attrs) = strip_typedefs(debug, at)?;
+        let number = [gimli::DW_TAG_base_type, gimli::DW_TAG_enumeration_type].contains(&tag);
+        let narrow = attrs.size.is_some_and(|size| size < POINTER_BYTES);
+        let real = ["double", "f64"].contains(&type_text(debug, Some(at)).text.as_str());
+        Some(number && (narrow || real) && !is_fortran(debug, at.unit))
+    };
+    with_types_of(debug, pc, lvalue, plain).unwrap_or(false)
+}
+
+/// What `read` makes of the first type that `lvalue` can have at `pc` of which it makes something.
+fn with_types_of<T>(
+    debug: &DebugInfo,
+    pc: u64,
+    lvalue: &Lvalue,
+    read: impl Fn(&DebugInfo, DieRef) -> Option<T>,
+) -> Option<T> {
     let first = visible_variables(debug, pc, &lvalue.root);
     for start in first {
         let end = lvalue
             .steps
             .iter()
             .try_fold(start, |at, s| apply_step(debug, at, s));
-        if let Some(text) = end.and_then(|at| pointee(debug, at)) {
-            return Some(text);
+        if let Some(found) = end.and_then(|at| read(debug, at)) {
+            return Some(found);
         }
     }
     let this = LvalueStep::Member(lvalue.root.clone());
@@ -29,7 +53,7 @@ pub fn type_of(debug: &DebugInfo, pc: u64, lvalue: &Lvalue) -> Option<String> {
         let starts = visible_variables(debug, pc, name);
         starts.into_iter().find_map(|start| {
             let end = steps().try_fold(start, |at, s| apply_step(debug, at, s));
-            pointee(debug, end?)
+            read(debug, end?)
         })
     })
 }

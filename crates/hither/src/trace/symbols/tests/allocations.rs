@@ -6,9 +6,9 @@ use crate::trace::symbols::{ModuleSymbols, ProgramSymbols};
 use std::path::{Path, PathBuf};
 
 /// (address in the call, function it is in, function it calls)
-type Call = (u64, String, String);
+pub(super) type Call = (u64, String, String);
 
-fn calls(shop: &Workshop, program: &Path) -> Vec<Call> {
+pub(super) fn calls(shop: &Workshop, program: &Path) -> Vec<Call> {
     let listing = shop.tool(
         "objdump",
         &["-d", "--no-show-raw-insn", program.to_str().expect("UTF-8")],
@@ -42,7 +42,7 @@ fn calls(shop: &Workshop, program: &Path) -> Vec<Call> {
 }
 
 /// The calls of `callee`, in order of address.
-fn calls_of(all: &[Call], callee: &str) -> Vec<u64> {
+pub(super) fn calls_of(all: &[Call], callee: &str) -> Vec<u64> {
     let own = all.iter().filter(|c| c.2 == callee);
     own.map(|c| c.0).collect()
 }
@@ -71,7 +71,7 @@ fn show(a: &AllocationName) -> String {
     format!("{} | {} | {} | {}", a.name, a.type_name, a.line, a.function)
 }
 
-const C: &str = r#"
+pub(super) const C: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 struct cell { int id; double *values; };

@@ -99,6 +99,48 @@ fn lines_name_the_innermost_inlined_function() {
     }
 }
 
+/// `_init` has no size, and the entries of the PLT follow it in the next section.
+#[test]
+fn a_symbol_without_a_size_ends_with_its_section() {
+    let shop = Workshop::new();
+    let program = shop.build("c.c", C, &["-O1"]);
+    let elf = super::super::elf::ElfImage::open(&program).expect("ELF");
+    let init = elf.functions.iter().find(|f| f.raw == "_init");
+    let init = init.expect("it is there");
+    assert_eq!(init.size, 0);
+    let name = |at| elf.function_at(at).map(|f| f.raw.as_str());
+    assert_eq!(name(init.vaddr + 8), Some("_init"));
+    let next = elf.code_sections.iter().find(|s| **s > init.vaddr);
+    assert_eq!(name(*next.expect("the PLT")), None);
+}
+
+/// The loads of a vector are those of the line that adds, not of the header that wraps the instruction.
+#[test]
+fn vector_instructions_are_on_the_line_that_uses_them() {
+    let text = "
+#include <emmintrin.h>
+__m128i total;
+__attribute__((noinline)) void add(const __m128i *p) {
+  total = _mm_add_epi8(total, _mm_loadu_si128(p)); // here
+}
+int main(void) { __m128i a = _mm_setzero_si128(); add(&a); return 0; }
+";
+    let shop = Workshop::new();
+    let program = shop.build("c.c", text, &["-g", "-O2"]);
+    let module = super::super::ModuleSymbols::open(&program).expect("ELF");
+    let add = module.elf.functions.iter().find(|f| f.raw == "add");
+    let add = add.expect("it is there");
+    let mut symbols = ProgramSymbols::new();
+    let lines: Vec<_> = (add.vaddr..add.vaddr + add.size)
+        .filter_map(|pc| symbols.program_line(&program, pc))
+        .collect();
+    assert!(lines.iter().any(|l| l.callee.starts_with("_mm_")));
+    for line in lines {
+        assert!(line.file.ends_with("c.c"), "{line:?}");
+        assert!(line.callee.is_empty() || line.line == line_of(text, "// here"));
+    }
+}
+
 #[test]
 fn without_debug_information_a_line_is_a_function() {
     let shop = Workshop::new();

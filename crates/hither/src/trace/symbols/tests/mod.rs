@@ -3,6 +3,7 @@ mod allocations;
 mod files;
 mod functions;
 mod hostile;
+mod libraries;
 mod lines;
 mod source;
 mod source_text;

@@ -6,7 +6,7 @@ use crate::metrics::findings::{
 use hither_profile::*;
 
 /// Reads of a page by one of four threads.
-fn by(thread: usize, reads: u64) -> [u64; 4] {
+pub(super) fn by(thread: usize, reads: u64) -> [u64; 4] {
     let mut of = [0; 4];
     of[thread] = reads;
     of
@@ -103,7 +103,6 @@ fn mapped_files_are_repaired_in_the_page_cache() {
         made.profile.regions[0].kind = kind;
         made.profile.regions[0].file = file.to_owned();
         let found = made.finds(first_touch::find);
-        // Who touches its pages first does not decide where they lie.
         let is_file = found.fixes[0].what.contains("page cache");
         assert_eq!(!found.evidence[0].contains("Linux puts"), is_file);
         found.fixes
@@ -313,17 +312,6 @@ fn what_is_read_by_one_node_needs_no_copy() {
     made(70).finds_nothing(read_mostly::find);
 }
 
-/// Three copies of 64 pages take 3 * 64 * 64 fetches, of which each page's are three quarters remote.
-#[test]
-fn what_is_fetched_about_once_is_not_worth_copies() {
-    let made = |fetches: u64| {
-        let made = Made::new(4).pages(64, 0, &[1000; 4]);
-        made.fetched(64, fetches).named("grid", 64)
-    };
-    made(4 * 64 + 4).finds(read_mostly::find);
-    made(4 * 64 - 4).finds_nothing(read_mostly::find);
-}
-
 /// The caches of a node, a quarter of all, hold 64 pages.
 #[test]
 fn what_a_nodes_caches_hold_needs_no_copy() {
@@ -387,33 +375,6 @@ fn hot_pages_of_each_thread_do_no_harm() {
         made.pages(8, t, &by(t as usize, 100))
     });
     alike.named("grid", 80).finds_nothing(concentrated::find);
-}
-
-/// What is hot of pages that belong to nodes is dealt out by a loop over one stretch of them, or not at all: to interleave
-/// them would make remote what is local.
-#[test]
-fn pages_that_belong_to_nodes_are_not_interleaved() {
-    let stretch = |of_1: u32| {
-        let made = Made::new(4).pages(48, 0, &by(0, 10));
-        let made = made.pages(of_1, 1, &by(1, 100));
-        let made = made.pages(32 - of_1, 2, &by(2, 100));
-        made.pages(48, 3, &by(3, 10)).named("grid", 128)
-    };
-    let found = stretch(16).finds(concentrated::find);
-    assert_eq!(found.fixes.len(), 1, "{found:?}");
-    assert!(found.fixes[0].what.starts_with("Give each thread two"));
-    let mut blocks = stretch(16);
-    blocks.profile.objects[0].count = 4;
-    blocks.finds_nothing(concentrated::find);
-    // Every fourth page, most of them one thread's.
-    let scattered = (0..32).fold(Made::new(4), |made, n| {
-        let user = if n % 2 == 0 { 1 } else { n as usize % 4 };
-        let made = made.pages(3, user as u32, &by(user, 1));
-        made.pages(1, user as u32, &by(user, 100))
-    });
-    scattered
-        .named("grid", 128)
-        .finds_nothing(concentrated::find);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Finders on profiles made by hand, on the two sides of each threshold.
 mod data;
+mod gains;
 mod lines;
 mod made;
 mod places;

@@ -1,0 +1,42 @@
+//! Fixes that would cost more than they gain are not suggested.
+use super::data::by;
+use super::Made;
+use crate::metrics::findings::{concentrated, read_mostly};
+
+/// What is hot of pages that belong to nodes is dealt out by a loop over one stretch of them, or not at all: to interleave
+/// them would make remote what is local.
+#[test]
+fn pages_that_belong_to_nodes_are_not_interleaved() {
+    let stretch = |of_1: u32| {
+        let made = Made::new(4).pages(48, 0, &by(0, 10));
+        let made = made.pages(of_1, 1, &by(1, 100));
+        let made = made.pages(32 - of_1, 2, &by(2, 100));
+        made.pages(48, 3, &by(3, 10)).named("grid", 128)
+    };
+    let found = stretch(16).finds(concentrated::find);
+    assert_eq!(found.fixes.len(), 1, "{found:?}");
+    assert!(found.fixes[0].what.starts_with("Give each thread two"));
+    let mut blocks = stretch(16);
+    blocks.profile.objects[0].count = 4;
+    blocks.finds_nothing(concentrated::find);
+    // Every fourth page, most of them one thread's.
+    let scattered = (0..32).fold(Made::new(4), |made, n| {
+        let user = if n % 2 == 0 { 1 } else { n as usize % 4 };
+        let made = made.pages(3, user as u32, &by(user, 1));
+        made.pages(1, user as u32, &by(user, 100))
+    });
+    scattered
+        .named("grid", 128)
+        .finds_nothing(concentrated::find);
+}
+
+/// Three copies of 64 pages take 3 * 64 * 64 fetches, of which each page's are three quarters remote.
+#[test]
+fn what_is_fetched_about_once_is_not_worth_copies() {
+    let made = |fetches: u64| {
+        let made = Made::new(4).pages(64, 0, &[1000; 4]);
+        made.fetched(64, fetches).named("grid", 64)
+    };
+    made(4 * 64 + 4).finds(read_mostly::find);
+    made(4 * 64 - 4).finds_nothing(read_mostly::find);
+}
