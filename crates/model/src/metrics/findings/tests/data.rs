@@ -94,7 +94,6 @@ fn the_first_touch_is_in_a_parallel_region() {
     );
 }
 
-/// Pages first touched by a thread that hardly uses them, all used by thread 1.
 /// No initialisation of the program's decides where a file's pages lie, nor does a policy of the mapping.
 #[test]
 fn mapped_files_are_repaired_in_the_page_cache() {
@@ -103,8 +102,8 @@ fn mapped_files_are_repaired_in_the_page_cache() {
         made.profile.regions[0].kind = kind;
         made.profile.regions[0].file = file.to_owned();
         let found = made.finds(first_touch::find);
-        let is_file = found.fixes[0].what.contains("page cache");
-        assert_eq!(!found.evidence[0].contains("Linux puts"), is_file);
+        let placed = found.evidence[0].contains("Linux puts");
+        assert_ne!(placed, found.fixes[0].what.contains("page cache"));
         found.fixes
     };
     for kind in [RegionKind::Mmap, RegionKind::Shared] {
