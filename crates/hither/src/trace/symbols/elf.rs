@@ -117,9 +117,7 @@ impl ElfImage {
             .take(1024)
             .collect();
         elf.thread_locals = thread_local_bytes(&file);
-        let code = file
-            .sections()
-            .filter(|s| s.kind() == SectionKind::Text);
+        let code = file.sections().filter(|s| s.kind() == SectionKind::Text);
         elf.code_sections = code.map(|s| s.address()).take(MAX_SECTIONS).collect();
         elf.code_sections.sort_unstable();
         elf.read_symbols(&file);
