@@ -314,7 +314,7 @@ DR_EXPORT __attribute__((no_stack_protector)) void dr_client_main(client_id_t id
   descriptors_init();
   if (argc < 2 || !hi_attach(argv[1])) return;
   uint32_t replaced = replaced_image(getpid());
-  jvm_leave();
+  virtual_machines_leave();
   if (!hi_objects_init()) dr_abort();
   bool sampling = hi_run.header->flags & HI_FLAG_SAMPLE;
   start_extensions(sampling || recording());

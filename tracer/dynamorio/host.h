@@ -265,8 +265,8 @@ void credentials_init(const char *segment_path);
 void credentials_after_fork(void *dc);
 int64_t credentials_exec(void *dc, int number, const uint64_t *a);
 
-/* jvm.c: leaves a Java virtual machine that a traced program executes to itself */
-void jvm_leave(void);
+/* virtual_machines.c: leaves those that a traced program executes to themselves */
+void virtual_machines_leave(void);
 
 /* exports.c: the functions that a loaded ELF file exports */
 struct exports {

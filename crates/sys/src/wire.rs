@@ -115,7 +115,7 @@ pub const LOST_THREADS: u64 = 2;
 pub const LOST_PROCESSES: u64 = 3;
 pub const LOST_MEMORY: u64 = 4;
 pub const LOST_OBJECTS: u64 = 5;
-pub const LOST_JVM: u64 = 6;
+pub const LOST_VIRTUAL_MACHINE: u64 = 6;
 pub const LOST_RIGHTS: u64 = 7;
 
 #[repr(C)]

@@ -4,7 +4,8 @@
 //! DynamoRIO write-protects such pages, to notice when code changes, and takes the write that
 //! another thread has just made possible again for the program's own mistake. Without that
 //! protection the interpreter runs well, as its code is only added to, but a compiler's does
-//! not, since it changes code that has run.
+//! not, since it changes code that has run. Erlang's compiler writes code through a second mapping of its memory,
+//! which nobody notices.
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
@@ -16,6 +17,8 @@ use object::{Endianness, Object, ReadCache};
 
 use crate::program::target::TargetProgram;
 
+/// Erlang's virtual machine with a compiler; without one it is `beam.emu.smp`.
+const ERLANG: &str = "beam.smp";
 /// The library by which the JDK's programs start a virtual machine.
 const JVM_LAUNCHER: &[u8] = b"libjli.so";
 /// The virtual machine's option for no compiler, also as the JDK's tools pass it on.
@@ -49,6 +52,9 @@ pub fn check(target: &TargetProgram) -> Result<()> {
     let file = target.executable.file_name().unwrap_or_default();
     if let Some(name) = PTRACERS.into_iter().find(|&name| file == name) {
         bail!("{name} follows a program by ptrace, which DynamoRIO does not let it do; trace the program itself: hither trace -- PROGRAM");
+    }
+    if file == ERLANG {
+        bail!("{ERLANG}: DynamoRIO cannot follow the code that Erlang's compiler writes through a second mapping; sample it at full speed (hither auto -- erl ...)");
     }
     if is_jvm(&target.executable) && !interprets(target, |name| std::env::var(name).ok()) {
         let program = (target.argv.first())

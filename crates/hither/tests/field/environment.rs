@@ -57,12 +57,15 @@ fn a_process_sees_itself() {
 }
 
 #[test]
-fn a_java_virtual_machine_that_a_program_starts_runs_untraced() {
+fn a_virtual_machine_that_a_program_starts_runs_untraced() {
     let place = Place::new();
     let launcher = built("launcher");
+    let erlang = place.path("beam.smp");
+    std::fs::copy("/bin/uname", &erlang).expect("a copy");
     for how in [
         format!("{launcher} a 'b c'; exit $?"),
         format!("trap '' USR2 INT; exec {launcher}"),
+        format!("{} -s; exit 3", erlang.display()),
     ] {
         let line = ["sh", "-c", &how];
         let expected = Expected {
@@ -73,7 +76,8 @@ fn a_java_virtual_machine_that_a_program_starts_runs_untraced() {
         let told = profile.meta.limits.iter().any(|l| l.contains("Java"));
         assert!(told, "{:?}", profile.meta.limits);
         let mut images = profile.meta.processes.iter().map(|p| &p.executable);
-        assert!(images.all(|image| !image.ends_with("launcher")));
+        let left = ["launcher", "beam.smp"];
+        assert!(images.all(|image| left.iter().all(|name| !image.ends_with(name))));
     }
 }
 

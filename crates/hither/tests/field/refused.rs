@@ -28,6 +28,8 @@ fn programs() {
 #[test]
 fn what_dynamorio_cannot_follow() {
     check_refused("cp /bin/true gdb", &["./gdb"], 2, "ptrace");
+    let erlang = ["cp /bin/true beam.smp", "./beam.smp"];
+    check_refused(erlang[0], &erlang[1..], 2, "hither auto -- erl");
     let launcher = built("launcher");
     let instead = format!("hither auto -- {launcher}");
     check_refused("true", &[&launcher], 2, &instead);

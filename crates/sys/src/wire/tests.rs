@@ -192,7 +192,7 @@ fn constants(b: &mut Both) {
         ("HI_MAP_INITIAL", u32::from(MAP_INITIAL)),
         ("HI_LOST_MEMORY", LOST_MEMORY as u32),
         ("HI_LOST_OBJECTS", LOST_OBJECTS as u32),
-        ("HI_LOST_JVM", LOST_JVM as u32),
+        ("HI_LOST_VIRTUAL_MACHINE", LOST_VIRTUAL_MACHINE as u32),
         ("HI_LOST_RIGHTS", LOST_RIGHTS as u32),
     ] {
         b.number(name, u64::from(value));

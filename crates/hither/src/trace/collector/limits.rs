@@ -50,8 +50,8 @@ pub fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost)
         "A 32-bit child process was not traced.".into(),
     );
     say(
-        told(wire::LOST_JVM),
-        "A Java virtual machine that the program started was not traced.".into(),
+        told(wire::LOST_VIRTUAL_MACHINE),
+        "A virtual machine with a compiler, Java's or Erlang's, that the program started was not traced.".into(),
     );
     say(
         told(wire::LOST_RIGHTS),

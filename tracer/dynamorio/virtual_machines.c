@@ -1,4 +1,4 @@
-/* jvm.c: Java virtual machines among the programs that the traced one executes.
+/* virtual_machines.c: Java's and Erlang's virtual machines among the programs that the traced one executes.
  *
  * DynamoRIO cannot follow them (crates/hither/src/trace/unsupported.rs says why), so they run
  * untraced: before its first instruction, the process executes the same program once more
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 static const char launcher[] = "libjli.so";
+static const char erlang[] = "beam.smp"; /* its interpreter is called beam.emu.smp */
 
 /* Whether the program's file needs the launcher. Nothing is relocated yet: addresses in the
  * dynamic section are as linked. */
@@ -32,13 +33,18 @@ static bool is_jvm(const module_data_t *m) {
   return false;
 }
 
+static bool is_erlang(const char *path) {
+  const char *name = strrchr(path, '/');
+  return strcmp(name ? name + 1 : path, erlang) == 0;
+}
+
 /* Returns only where the program is none, or is one that DynamoRIO was started for. */
-void jvm_leave(void) {
+void virtual_machines_leave(void) {
   uint64_t watched = 1;
   if (!dr_get_integer_option("hw_cache_consistency", &watched) || !watched) return;
   module_data_t *m = dr_get_main_module();
-  if (m && m->full_path && is_jvm(m)) {
-    uint64_t a[] = {HI_LOST_JVM};
+  if (m && m->full_path && (is_erlang(m->full_path) || is_jvm(m))) {
+    uint64_t a[] = {HI_LOST_VIRTUAL_MACHINE};
     hi_emit(NULL, HI_EV_LOST, 0, a, 1, NULL);
     /* On the stack: the number of arguments, they, NULL, the environment. */
     char **end = environ - 1;
