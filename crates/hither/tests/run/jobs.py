@@ -172,7 +172,9 @@ def run_restop(shell, front, tools):
         shell.type("\x1a")
         shell.expect("Stopped")
     shell.expect(PROMPT)
-    say(stands_still(), kill_job(shell, "TERM", "fg"))
+    # The shell also continues what it terminates, which may have ended before `fg`, a failure then.
+    wait = "fg; s=$?; [ $s != 1 ] || { wait %1; s=$?; }; (exit $s)"
+    say(stands_still(), kill_job(shell, "TERM", wait))
 
 
 def run_input(shell, front, tools):
