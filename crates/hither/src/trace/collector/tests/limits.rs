@@ -13,41 +13,17 @@ fn check(counter: usize, lost: u32, said: &str) {
 
 #[test]
 fn what_exceeded_a_limit_of_the_tracer_is_said() {
-    check(
-        offset_of!(SegmentHeader, lost_processes),
-        2,
-        "2 processes past the 65535th of the run were not traced.",
-    );
-    check(
-        offset_of!(SegmentHeader, lost_pages),
-        7,
-        "Accesses to some pages were not counted: 7 pages and 0 page-count blocks past the tracer's limits.",
-    );
-    check(
-        offset_of!(SegmentHeader, lost_blocks),
-        1,
-        "Accesses to some pages were not counted: 0 pages and 1 page-count block past the tracer's limits.",
-    );
-    check(
-        offset_of!(SegmentHeader, lost_chunks),
-        3,
-        "3 chunks of shared memory past the tracer's limit were treated as private.",
-    );
-    check(
-        offset_of!(SegmentHeader, lost_users),
-        1,
-        "Communication is too low: 1 time no more users of a line could be remembered; trace with shorter slices.",
-    );
-    check(
-        offset_of!(SegmentHeader, lost_sites),
-        1,
-        "1 place in the code past the tracer's limit has no source line.",
-    );
-    check(
-        offset_of!(SegmentHeader, lost_events),
-        4,
-        "4 events (mappings, allocations) were lost: some pages and data structures have no name.",
-    );
+    for (counter, lost, said) in [
+        (offset_of!(SegmentHeader, lost_processes), 2, "2 processes past the 65535th of the run were not traced."),
+        (offset_of!(SegmentHeader, lost_pages), 7, "Accesses to some pages were not counted: 7 pages and 0 page-count blocks past the tracer's limits."),
+        (offset_of!(SegmentHeader, lost_blocks), 1, "Accesses to some pages were not counted: 0 pages and 1 page-count block past the tracer's limits."),
+        (offset_of!(SegmentHeader, lost_chunks), 3, "3 chunks of shared memory past the tracer's limit were treated as private."),
+        (offset_of!(SegmentHeader, lost_users), 1, "Communication is too low: 1 time no more users of a line could be remembered; trace with shorter slices."),
+        (offset_of!(SegmentHeader, lost_sites), 1, "1 place in the code past the tracer's limit has no source line."),
+        (offset_of!(SegmentHeader, lost_events), 4, "4 events (mappings, allocations) were lost: some pages and data structures have no name."),
+    ] {
+        check(counter, lost, said);
+    }
 }
 
 #[test]

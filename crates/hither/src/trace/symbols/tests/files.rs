@@ -114,6 +114,22 @@ fn a_symbol_without_a_size_ends_with_its_section() {
     assert_eq!(name(*next.expect("the PLT")), None);
 }
 
+/// LLVM gives constants without a name one of its own where it moves code to another unit.
+#[test]
+fn names_that_llvm_makes_up_are_no_variables() {
+    let text = r#"
+__attribute__((used)) const char moved[64] __asm__("anon.0123456789abcdef0123456789abcdef.7.llvm.42");
+__attribute__((used)) const char named[64] __asm__("anon.short.7");
+int main(void) { return 0; }
+"#;
+    let shop = Workshop::new();
+    let program = shop.build("c.c", text, &["-O1"]);
+    let all = ProgramSymbols::new().static_objects(&program);
+    let anonymous = all.iter().filter(|o| o.name.starts_with("anon."));
+    let names: Vec<_> = anonymous.map(|o| o.name.as_str()).collect();
+    assert_eq!(names, ["anon.short.7"]);
+}
+
 /// The loads of a vector are those of the line that adds, not of the header that wraps the instruction.
 #[test]
 fn vector_instructions_are_on_the_line_that_uses_them() {
