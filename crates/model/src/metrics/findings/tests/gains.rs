@@ -1,7 +1,8 @@
 //! Fixes that would cost more than they gain are not suggested.
 use super::data::by;
 use super::Made;
-use crate::metrics::findings::{concentrated, read_mostly};
+use crate::metrics::findings::{concentrated, first_touch, read_mostly};
+use hither_profile::ObjectKind;
 
 /// What is hot of pages that belong to nodes is dealt out by a loop over one stretch of them, or not at all: to interleave
 /// them would make remote what is local.
@@ -39,4 +40,16 @@ fn what_is_fetched_about_once_is_not_worth_copies() {
     };
     made(4 * 64 + 4).finds(read_mostly::find);
     made(4 * 64 - 4).finds_nothing(read_mostly::find);
+}
+
+/// Nobody can initialise in parallel what the C library fills when a thread is created.
+#[test]
+fn thread_local_variables_are_allocated_by_their_threads() {
+    let blocks = (0..4).fold(Made::new(4), |made, t| made.pages(16, 0, &by(t, 100)));
+    let mut made = blocks.named("grid", 64);
+    let of_kind = |made: &Made| made.finds(first_touch::find).fixes[0].clone();
+    assert!(of_kind(&made).what.starts_with("Let each thread write"));
+    made.profile.objects[0].kind = ObjectKind::ThreadLocal;
+    let fix = of_kind(&made);
+    assert!(fix.what.contains("allocate its copy") && fix.copy.is_empty());
 }
