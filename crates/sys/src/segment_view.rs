@@ -435,9 +435,10 @@ impl Segment {
         }
         let start = l.arenas + u64::from(thread.arena) * l.arena_size + l.left;
         let size = size_of::<wire::LeftLine>() as u64;
+        let mut page = WrittenPage::default();
         for n in 0..u64::from(wire::LEFT_LINES) {
             let at = start + n * size;
-            if !self.is_written(at) {
+            if !page.is_written(at, |at| self.is_written(at)) {
                 continue;
             }
             let left: wire::LeftLine = self.read(at);
