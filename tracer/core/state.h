@@ -252,7 +252,6 @@ struct hi_code_range {
   uint64_t unwind_tables, tables_start, tables_end;
 };
 extern struct hi_code_range hi_code_ranges[HI_CODE_RANGES]; /* code of files that are loaded, up to a start of 0 */
-bool hi_follows_call(uint64_t pc);
 uint32_t hi_touch_path(const struct hi_local *t, uint32_t site);
 
 /* unwind_lean.c: who called a function */
@@ -265,6 +264,15 @@ enum hi_unwound { HI_UNWIND_CALLER, HI_UNWIND_OUTERMOST, HI_UNWIND_UNKNOWN };
 typedef bool hi_read_word(const void *stack, uint64_t address, uint64_t *word);
 /* Makes a frame its caller. */
 enum hi_unwound hi_unwind(struct hi_frame *frame, hi_read_word *read, const void *stack);
+
+/* callers_lean.c */
+struct hi_stack {
+  hi_read_word *read;
+  const void *of;      /* for read */
+  uint64_t search_end; /* return addresses are looked for below it where there are no tables */
+};
+bool hi_follows_call(uint64_t pc);
+void hi_find_callers(struct hi_frame f, const struct hi_stack *s, uint32_t most, uint64_t *pc, uint16_t *at);
 
 /* cache_lean.c */
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site);

@@ -8,8 +8,7 @@
 #include "host.h"
 
 #define FRAMES HI_FRAMES
-#define STACK_WORDS 96       /* read at once, and searched where there are no unwind tables */
-#define FARTHEST_FRAME 8192u /* words */
+#define STACK_WORDS 96 /* read at once, and searched where there are no unwind tables */
 #define MAX_PATHS (1u << 15)
 #define PATH_HEADS (1u << 12)
 /* Call paths that are told apart for one return address, and as many again by the next only: of an
@@ -48,44 +47,20 @@ struct stack {
   size_t n; /* words that have been read */
 };
 
-/* The next word on the stack that looks like a return address, for code without unwind tables. It may have
- * been left there by an earlier call. */
-static bool find_return_address(const struct stack *s, struct hi_frame *f) {
-  for (size_t i = (f->sp - s->base) / sizeof *s->words; i < s->n; i++)
-    if (hi_follows_call(s->words[i])) {
-      *f = (struct hi_frame){.pc = s->words[i], .sp = s->base + (i + 1) * sizeof *s->words};
-      return true;
-    }
-  return false;
-}
-
 static bool read_word(const void *stack, uint64_t address, uint64_t *word) {
-  (void)stack;
-  return dr_safe_read((void *)address, sizeof *word, word, NULL);
-}
-
-/* The callers, innermost first. */
-static void find_frames(struct path *path, const struct stack *s) {
-  uint32_t most = path->is_short ? 2 : FRAMES;
-  struct hi_frame f = {path->frames[0], s->base, s->fp, true};
-  for (uint32_t found = 1; found < most; found++) {
-    enum hi_unwound to = hi_unwind(&f, read_word, NULL);
-    if (to == HI_UNWIND_OUTERMOST || (to == HI_UNWIND_CALLER && !hi_follows_call(f.pc))) return;
-    if (to == HI_UNWIND_UNKNOWN && !find_return_address(s, &f)) return;
-    uint64_t at = (f.sp - s->base) / sizeof *s->words;
-    if (at > FARTHEST_FRAME) return;
-    path->frames[found] = f.pc;
-    path->at[found] = (uint16_t)at;
+  const struct stack *s = stack;
+  uint64_t at = (address - s->base) / sizeof *word;
+  if (address % sizeof *word == 0 && at < s->n) {
+    *word = s->words[at];
+    return true;
   }
+  return dr_safe_read((void *)address, sizeof *word, word, NULL);
 }
 
 static bool matches(const struct path *path, const struct stack *s) {
   for (uint32_t i = 1; i < FRAMES && path->at[i]; i++) {
-    size_t at = path->at[i] - 1u;
     uint64_t word;
-    if (at < s->n) word = s->words[at];
-    else if (!read_word(NULL, s->base + at * sizeof word, &word)) return false;
-    if (word != path->frames[i]) return false;
+    if (!read_word(s, s->base + (path->at[i] - 1u) * sizeof word, &word) || word != path->frames[i]) return false;
   }
   return true;
 }
@@ -119,7 +94,11 @@ static uint32_t object_of_callers(void *dc, uint32_t kind, uint64_t caller_pc, c
   if (caller) return paths[caller].object;
   uint32_t ids = hi_objects.next_id;
   path.is_short = same >= PATHS_OF_CALL || ids > SHORT_PATHS_FROM;
-  if (same < 2 * PATHS_OF_CALL && ids <= NO_PATHS_FROM) find_frames(&path, stack);
+  if (same < 2 * PATHS_OF_CALL && ids <= NO_PATHS_FROM) {
+    struct hi_frame frame = {caller_pc, stack->base, stack->fp, true};
+    struct hi_stack searched = {read_word, stack, stack->base + stack->n * sizeof *stack->words};
+    hi_find_callers(frame, &searched, path.is_short ? 1 : FRAMES - 1, path.frames + 1, path.at + 1);
+  }
   if (!path.at[1] && others) return paths[others].object;
   return new_path(host_local(dc), path, kind, head);
 }
