@@ -106,7 +106,7 @@ impl ProfileVerdict {
     }
 
     fn sentence(&self) -> String {
-        format!("`hither stat` says: {}.", self.verdict.sentence)
+        format!("`hither stat` says: {}.", self.verdict.sentence_with_time())
     }
 
     /// `locality` where threads share enough, and the caches that it uses hold what they use; else

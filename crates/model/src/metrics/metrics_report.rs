@@ -2,6 +2,7 @@
 //! the names of its fields are the documented names.
 use super::allocation_paths::{allocation_paths, AllocationPathMetrics};
 use super::communication::{percent_imbalance, CommunicationMetrics, UpperTriangle};
+use super::evidence::threads_take_turns;
 use super::exclusivity::{exclusivity, ExclusivityMetrics};
 use super::memory_traffic::{
     all_fetches, traffic_table, traffic_unit, PageTraffic, TrafficAccuracy,
@@ -18,7 +19,7 @@ use super::sharing::{CoherenceMetrics, CommunicationPhase, Sharing};
 use super::structures::{
     hot_lines, pages_of_objects, structure_metrics, HotLine, PageContext, StructureMetrics,
 };
-use super::verdict::{mapping_verdict, MappingVerdict, VerdictInput};
+use super::verdict::{mapping_verdict, FetchCounts, MappingVerdict, VerdictInput};
 use crate::units::nanos_to_seconds;
 use hither_profile::{NodeIx, Profile, RunEnd, ThreadIx, TrafficUnit};
 use serde::Serialize;
@@ -238,6 +239,9 @@ impl ProfileAnalysis {
             pages: table.len(),
             nodes: setup.nodes,
             cache_bytes: setup.cache_bytes,
+            instructions: run.instructions,
+            take_turns: threads_take_turns(profile),
+            fetches: fetch_counts(&run, &traffic),
             page_traffic: pages.as_ref().map(|p| p.traffic),
             traffic: run.traffic,
             sampling_error: run.sampling_error,
@@ -288,6 +292,20 @@ fn accesses_again(table: &PageAccessTable) -> u64 {
     let uses = (0..table.len()).flat_map(|page| table.uses(page));
     let all = uses.map(|u| u.accesses()).fold(0, u64::saturating_add);
     all.saturating_sub(table.len() as u64)
+}
+
+/// `None` where they are too few to go by.
+fn fetch_counts(run: &RunSummary, traffic: &PageAccessTable) -> Option<FetchCounts> {
+    let all = run
+        .fetches
+        .filter(|_| run.traffic == TrafficUnit::Fetches)?;
+    let pages = (0..traffic.len()).map(|page| traffic.uses(page));
+    let shared = pages
+        .filter(|uses| uses.len() > 1)
+        .flatten()
+        .map(|u| u.accesses());
+    let shared = shared.fold(0, u64::saturating_add);
+    Some(FetchCounts { all, shared })
 }
 
 fn run_summary(profile: &Profile, footprint: u64) -> RunSummary {

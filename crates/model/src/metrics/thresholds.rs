@@ -21,6 +21,15 @@ pub const MIN_LOCAL_GAIN: f64 = 0.05;
 /// local. Ours: the papers' mean difference is 6 points (OPT figure 7), this is above it.
 pub const E_SPREAD: f64 = 0.1;
 
+/// Instructions in whose time a line comes from another socket rather than from a near cache or memory. Ours: 100 ns,
+/// as on the machines of `testdata/machines`, at 3 GHz and an instruction a cycle.
+pub const FAR_FETCH: f64 = 300.0;
+/// Least part of the threads' time that near lines must be able to save. Ours: less is lost in the noise of any
+/// measurement.
+pub const TIME_MIN: f64 = 0.01;
+/// Coherence events among the fetches from which they are what threads wait for, however much they spin meanwhile. Ours.
+pub const COHERENCE_MIN: f64 = 0.1;
+
 /// Share of the events that phases worth a mapping must have. Ours: as of patterns that are called
 /// unstable, less is not worth moving threads for.
 pub const PHASE_EVENTS: f64 = 0.1;

@@ -292,9 +292,16 @@ fn both_kinds_of_events_are_asked() {
     check(
         (250.0, often, true),
         (30.0, often, true),
-        small,
+        large,
         "yes",
         "250 between pairs; it takes 100",
+    );
+    check(
+        (250.0, often, true),
+        (30.0, often, true),
+        small,
+        "no",
+        "what one writes all read alike (C_H residual 30 of the coherence events)",
     );
     // One or two slices.
     check(
@@ -307,7 +314,7 @@ fn both_kinds_of_events_are_asked() {
     check(
         (160.0, often, false),
         (8.0, often, false),
-        small,
+        large,
         "yes",
         "160 between pairs",
     );
@@ -317,7 +324,7 @@ fn both_kinds_of_events_are_asked() {
         (900.0, seldom, true),
         small,
         "no",
-        "room for a copy each",
+        "room for a copy of the rest each",
     );
     check(
         (900.0, often, true),

@@ -7,6 +7,7 @@ mod page_use;
 mod phases;
 mod report;
 mod residence;
+mod verdict_time;
 
 use super::page_access::PageAccessTable;
 use super::page_id::PageSize;

@@ -1,0 +1,278 @@
+//! Whether placing threads would help: the conditions of OPT 6.2.2, asked of all events and of coherence events.
+use super::{format_rate, of_traffic, percent, Answer, VerdictInput};
+use crate::metrics::communication::CommunicationMetrics;
+use crate::metrics::evidence::{Doubt, SharingEvidence, REPEAT_MIN, SECONDS_MIN};
+use crate::metrics::thresholds::{h_min, A_MIN, E_SPREAD, PHASE_EVENTS, TIME_MIN};
+
+pub(super) fn thread_mapping(e: &VerdictInput) -> (Answer, String) {
+    if e.threads < 2 {
+        let why = "Threads: one thread has nobody to be near to.";
+        return (Answer::No, why.to_owned());
+    }
+    let (answer, mut why) = threads_that_share(e);
+    let locality = e.page_traffic.map_or(0.0, |p| p.best - p.worst);
+    if locality >= E_SPREAD {
+        why.push_str(&format!(
+            " Which threads share a node moves E_app{} by {:.0} points.",
+            of_traffic(e.traffic),
+            locality * 100.0
+        ));
+    }
+    (answer, why)
+}
+
+/// The answer that both kinds of events give, see "Verdict" in docs/metrics.md.
+fn threads_that_share(e: &VerdictInput) -> (Answer, String) {
+    let all = answer_of(e, &e.sharing);
+    let Some(coherence) = e.coherence else {
+        return all;
+    };
+    if e.threads == 2 || e.sharing.communication.events == 0 {
+        return all;
+    }
+    let by_writes = answer_of(e, &coherence);
+    let takes_no_time = e.coherence_time().is_some_and(|time| time < TIME_MIN);
+    if takes_no_time || coherence.communication.amount_per_second < A_MIN {
+        let few = format!(
+            "what they share they hardly write ({} coherence events/s per pair{})",
+            format_rate(coherence.communication.amount_per_second),
+            shown_time(e, ", ")
+        );
+        return replication(e, all, &few);
+    }
+    if by_writes.0 == Answer::No && all.0 != Answer::No {
+        let alike = format!(
+            "what one writes all read alike (C_H residual {:.0} of the coherence events)",
+            coherence.communication.heterogeneity_residual
+        );
+        return replication(e, all, &alike);
+    }
+    match (by_writes.0, all.0) {
+        (Answer::No, Answer::No) => all,
+        (Answer::Yes, _) if all.0 != Answer::Yes && coherence.comes_again => {
+            (Answer::Yes, by_writes.1 + &hidden_reason(e, &coherence))
+        }
+        (_, Answer::Yes) => (Answer::Yes, all.1 + &writes_reason(e, &coherence)),
+        (Answer::Unknown, Answer::No | Answer::Unknown) => by_writes,
+        _ => (Answer::Unknown, kinds_differ(e, &coherence)),
+    }
+}
+
+/// The answer where only what threads do not write tells pairs apart: it costs the space of copies, which matters where
+/// caches are short and lines are fetched again.
+fn replication(
+    e: &VerdictInput,
+    (answer, why): (Answer, String),
+    because: &str,
+) -> (Answer, String) {
+    let fits = e.cache_bytes > 0 && e.footprint <= e.cache_bytes;
+    let time = e.fetches.and_then(|f| e.time_of(f.shared as f64));
+    match time {
+        _ if answer == Answer::No => (Answer::No, why),
+        _ if fits => {
+            let why = format!(
+                "Threads: {because}, and the caches have room for a copy of the rest each."
+            );
+            (Answer::No, why)
+        }
+        Some(time) if time < TIME_MIN => {
+            let why = format!(
+                "Threads: {because}, and of the pages that they share they fetch few lines, at most about {} % of their time.",
+                percent(time)
+            );
+            (Answer::No, why)
+        }
+        _ => {
+            let copies = format!(
+                " But {because}: close to each other they need fewer copies (replication)."
+            );
+            (answer, why + &copies)
+        }
+    }
+}
+
+/// `, at most about 2.4 % of their time`; empty where that is not known.
+fn shown_time(e: &VerdictInput, before: &str) -> String {
+    match e.coherence_time() {
+        None => String::new(),
+        Some(time) if time >= 0.5 => format!("{before}which may be most of their time"),
+        Some(time) => format!("{before}at most about {} % of their time", percent(time)),
+    }
+}
+
+fn writes_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+    format!(
+        " Up to {} of the events find a line that the other has changed (coherence, C_H residual {:.0}{}); \
+         the others read copies again (replication).",
+        coherence_share(e, coherence),
+        coherence.communication.heterogeneity_residual,
+        shown_time(e, ", "),
+    )
+}
+
+fn hidden_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+    format!(
+        " That is of the events that find a line which the other has changed (coherence), up to {} of all{}; what \
+         threads only read or wait for hides them (C_H residual {:.0} of all).",
+        coherence_share(e, coherence),
+        shown_time(e, " and "),
+        e.sharing.communication.heterogeneity_residual,
+    )
+}
+
+/// `12.9 %`, rounded up where it would be nothing.
+fn coherence_share(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+    let all = e.sharing.communication.events.max(1) as f64;
+    match coherence.communication.events as f64 / all * 100.0 {
+        share if share < 0.05 => "0.1 %".to_owned(),
+        share => format!("{share:.1} %"),
+    }
+}
+
+fn kinds_differ(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+    format!(
+        "Threads: cannot tell, all events have a C_H residual of {:.0}, those that find a line changed \
+         (coherence) {:.0}, it takes {:.0}, and there are too few slices to see whether the same \
+         pairs come again; trace a longer run.",
+        e.sharing.communication.heterogeneity_residual,
+        coherence.communication.heterogeneity_residual,
+        h_min(e.threads),
+    )
+}
+
+/// The answer that one kind of events gives.
+fn answer_of(e: &VerdictInput, kind: &SharingEvidence) -> (Answer, String) {
+    let doubt = |about_pairs: bool| kind.doubt.filter(|d| d.is_about_pairs() == about_pairs);
+    if let Some(doubt) = doubt(false) {
+        return (Answer::Unknown, doubt_reason(&doubt, e.online));
+    }
+    if kind.communication.events == 0 {
+        return (Answer::No, "Threads: they share no line of memory.".into());
+    }
+    let (suits, why) = match kind.phases {
+        [] | [_] => conditions(e, &kind.communication),
+        // Page faults have no rate, and it takes many to know a phase.
+        _ if e.online || e.threads == 2 => conditions(e, &kind.communication),
+        phases => conditions_of_phases(e, phases),
+    };
+    match doubt(true) {
+        Some(doubt) if suits => (Answer::Unknown, doubt_reason(&doubt, e.online)),
+        _ if suits => (Answer::Yes, why),
+        _ => (Answer::No, why),
+    }
+}
+
+/// The conditions of OPT 6.2.2 on the communication of a run or a phase.
+fn conditions(e: &VerdictInput, c: &CommunicationMetrics) -> (bool, String) {
+    let h_min = h_min(e.threads);
+    if !e.online && c.amount_per_second < A_MIN {
+        let why = format!(
+            "Threads: they share little, {} events/s per pair (C_A); it takes {A_MIN:.0}.",
+            format_rate(c.amount_per_second)
+        );
+        return (false, why);
+    }
+    if e.threads == 2 {
+        let why =
+            "Threads: there is only one pair; keep the two close, there is no more to choose.";
+        return (false, why.to_owned());
+    }
+    if c.heterogeneity < h_min || c.heterogeneity_pairs < h_min {
+        let why = format!(
+            "Threads: all share alike, heterogeneity {:.0} between pairs (C_H {:.0}); \
+             it takes {h_min:.0}.",
+            c.heterogeneity_pairs, c.heterogeneity
+        );
+        return (false, why);
+    }
+    if c.heterogeneity_residual < h_min {
+        let why = format!(
+            "Threads: some share more than others, but with all alike: beside that, heterogeneity {:.0} \
+             (C_H {:.0}, {:.0} between pairs); it takes {h_min:.0}.",
+            c.heterogeneity_residual, c.heterogeneity, c.heterogeneity_pairs
+        );
+        return (false, why);
+    }
+    (true, heterogeneity_reason(c, h_min, e.online))
+}
+
+/// Threads are worth a mapping where phases that meet the conditions have enough of the events.
+fn conditions_of_phases(e: &VerdictInput, phases: &[CommunicationMetrics]) -> (bool, String) {
+    let events = |phases: &mut dyn Iterator<Item = &CommunicationMetrics>| -> u64 {
+        phases.map(|p| p.events).sum()
+    };
+    let meet: Vec<bool> = phases.iter().map(|p| conditions(e, p).0).collect();
+    let met = || phases.iter().zip(&meet).filter(|(_, meets)| **meets);
+    let share = events(&mut met().map(|(p, _)| p)) as f64 / events(&mut phases.iter()) as f64;
+    let most = |of: &mut dyn Iterator<Item = &CommunicationMetrics>| {
+        let most = of.max_by_key(|p| p.events).copied();
+        most.unwrap_or_default()
+    };
+    let suits = share >= PHASE_EVENTS;
+    let shown = match suits {
+        true => most(&mut met().map(|(p, _)| p)),
+        false => most(&mut phases.iter()),
+    };
+    let (_, why) = conditions(e, &shown);
+    let (number, all) = (met().count(), phases.len());
+    let share = format!(
+        "{number} of {all} phases, with {:.0} % of the events",
+        share * 100.0
+    );
+    let of_all = match number {
+        0 => format!("That is the phase with most events; in none of {all} is it worth it."),
+        _ if suits => format!("That is the phase with most events of those worth it: {share}."),
+        _ => format!("That is the phase with most events; worth it: {share}, too few."),
+    };
+    (suits, format!("{why} {of_all}"))
+}
+
+fn doubt_reason(doubt: &Doubt, online: bool) -> String {
+    let longer = match online {
+        true => "observe it for longer, or trace it",
+        false => "trace without --sample, or longer",
+    };
+    match *doubt {
+        Doubt::TooShort { seconds } => format!(
+            "Threads: cannot tell from {seconds:.2} s, it takes {SECONDS_MIN} s; trace a longer run."
+        ),
+        Doubt::TooFewEvents { events, needed } => format!(
+            "Threads: cannot tell, {events} sharing events were seen, too few to tell who shares with \
+             whom; it takes {needed}: {longer}."
+        ),
+        Doubt::Unrepeated {
+            correlation,
+            units: Some(units),
+        } => format!(
+            "Threads: cannot tell, they took turns on {units} processing units, and which pairs share \
+             changes from slice to slice (correlation {correlation:.2}; it takes {REPEAT_MIN}); trace with \
+             a longer --slice, such as 100ms, or where each thread has a unit."
+        ),
+        Doubt::Unrepeated { correlation, .. } => format!(
+            "Threads: cannot tell, which pairs share changes from slice to slice in this sample \
+             (correlation {correlation:.2}; it takes {REPEAT_MIN}): {longer}."
+        ),
+        Doubt::Chance { heterogeneity } => format!(
+            "Threads: cannot tell, events as few as these differ by chance between pairs that share \
+             alike, by a heterogeneity of {heterogeneity:.0}: {longer}."
+        ),
+    }
+}
+
+fn heterogeneity_reason(c: &CommunicationMetrics, h_min: f64, online: bool) -> String {
+    let often = match online {
+        true => format!(
+            " How often they do so, {} sampled events do not tell.",
+            c.events
+        ),
+        false => format!(
+            " They do so often ({} events/s; it takes {A_MIN:.0}).",
+            format_rate(c.amount_per_second)
+        ),
+    };
+    format!(
+        "Threads: some pairs share much more than others (C_H {:.0}, {:.0} between pairs; it \
+         takes {h_min:.0}).{often}",
+        c.heterogeneity, c.heterogeneity_pairs,
+    )
+}
