@@ -39,7 +39,7 @@ pub fn attach_tree(
     // A thread made before its creator was observed inherits nothing.
     for _ in 0..ROUNDS {
         let mut news = false;
-        for pid in process_tree(pid) {
+        for (pid, _) in process_tree(pid) {
             if joined.refused.contains(&pid) {
                 continue;
             }
@@ -74,18 +74,24 @@ pub fn attach_tree(
     Ok(joined)
 }
 
-/// A process and those that come from it.
-fn process_tree(pid: Pid) -> Vec<Pid> {
-    let mut all = vec![pid];
-    let mut at = 0;
-    while let Some(&pid) = all.get(at) {
-        at += 1;
+/// Processes and how far below the first each is.
+pub type ProcessTree = Vec<(Pid, usize)>;
+
+/// A process and those that come from it, each behind the one that it comes from.
+#[must_use]
+pub fn process_tree(pid: Pid) -> ProcessTree {
+    let mut all = Vec::new();
+    let mut found = vec![(pid, 0)];
+    let mut seen = BTreeSet::from([pid]);
+    while let Some((pid, depth)) = found.pop() {
+        all.push((pid, depth));
         for tid in procfs::thread_ids(pid) {
-            for child in procfs::child_pids(pid, tid) {
-                if !all.contains(&child) {
-                    all.push(child);
-                }
-            }
+            let children = procfs::child_pids(pid, tid).into_iter();
+            found.extend(
+                children
+                    .filter(|child| seen.insert(*child))
+                    .map(|child| (child, depth + 1)),
+            );
         }
     }
     all
@@ -111,6 +117,7 @@ mod tests {
         let family = process_tree(pid);
         hither_sys::process::send_signal(-pid, libc::SIGKILL).expect("kill");
         parent.wait().expect("wait");
-        assert_eq!((family.len(), family[0]), (3, pid));
+        let depths: Vec<usize> = family.iter().map(|(_, depth)| *depth).collect();
+        assert_eq!((family[0].0, &depths[..]), (pid, &[0, 1, 2][..]));
     }
 }

@@ -34,4 +34,6 @@ mod sysctls;
 mod thread_table;
 mod unobservable;
 
+pub use attach::{process_tree, ProcessTree};
 pub use session::{allowed_cpus, attach, run};
+pub use unobservable::check as check_joinable;

@@ -87,7 +87,6 @@ pub fn allowed_cpus(pid: Pid) -> Vec<u32> {
 /// When there is no such process, or its page faults cannot be observed.
 pub fn attach(request: AutoRequest, pid: Pid) -> Result<(AutoOutcome, Profile)> {
     let signals = BlockedSignals::block()?;
-    unobservable::check(pid)?;
     let of = process::pidfd(nix::unistd::Pid::from_raw(pid))
         .with_context(|| format!("there is no process {pid}"))?;
     process::lift_descriptor_limit();

@@ -1,5 +1,6 @@
 //! `hither auto`: find the placement while the program runs, and apply it.
 mod args;
+mod joined_tree;
 mod profile_destination;
 mod render;
 mod top;
@@ -39,7 +40,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     hither_sys::process::lift_file_size_limit();
     let target = match args.pid {
-        Some(_) => None,
+        Some(pid) => {
+            joined_tree::confirm(pid, args.yes, args.quiet)?;
+            None
+        }
         None => {
             let path = std::env::var_os("PATH");
             Some(target::resolve_target(&args.command, path.as_deref())?)

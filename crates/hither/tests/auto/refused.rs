@@ -207,6 +207,52 @@ fn processes_that_cannot_be_joined() {
     let own = std::process::id().to_string();
     let line = [&NOBODY[..], &AUTO, &["--pid", &own]].concat();
     check(&line, "belongs to user 0");
+    check(
+        &[HITHER, "auto", "--pid", "1"],
+        "process 1 is the one from which all others come: say --yes",
+    );
+}
+
+/// As when a number was mistyped. Its tree is shown first.
+#[test]
+fn another_users_process_is_joined_where_that_is_said() {
+    if !is_root() {
+        println!("skipped: needs root to be somebody else");
+        return;
+    }
+    let place = place();
+    let theirs = [&NOBODY[..], &["sh", "-c", "sleep 60 & wait"]].concat();
+    let theirs = Running::start(place.command(&theirs));
+    let id = theirs.child.id();
+    let owner = || {
+        std::os::unix::fs::MetadataExt::uid(&fs::metadata(format!("/proc/{id}")).expect("alive"))
+    };
+    let children = || fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("alive");
+    wait_for("sleep", || owner() == 65534 && !children().is_empty());
+    let child = children().trim().to_owned();
+    wait_for("sleep", || {
+        fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "sleep\n")
+    });
+    let id = id.to_string();
+    let (code, message) = said(&place, &[HITHER, "auto", "--pid", &id]);
+    assert_eq!(code, 2, "{message}");
+    assert!(
+        message.contains("belongs to nobody: say --yes") && message.contains("2 in all"),
+        "{message}"
+    );
+    let hither = Running::start(place.command(&[HITHER, "auto", "--pid", &id, "--yes"]));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    hither.signal(Signal::SIGINT);
+    let left = hither.end();
+    let message = text(&left.stderr);
+    theirs.signal(Signal::SIGKILL);
+    let child_id = nix::unistd::Pid::from_raw(child.parse().expect("pid"));
+    nix::sys::signal::kill(child_id, Signal::SIGKILL).expect("killed");
+    assert_eq!(status(&left), 0, "{message}");
+    let tree = format!(
+        "joins 2 processes:\nhither:   {id} sh -c sleep 60 & wait\nhither:     {child} sleep 60\n"
+    );
+    assert!(message.contains(&tree), "{message}");
 }
 
 /// Where files of the system are not what they are elsewhere. `prepare` is done in a mount

@@ -37,6 +37,10 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
 
+    /// Join with --pid also process 1 and those of another user
+    #[arg(long, requires = "pid")]
+    pub yes: bool,
+
     /// How communication is found: by hither's own rules, or as published: kMAF, which places
     /// pages too, or SPCD, which places threads only
     #[arg(long, value_name = "MECHANISM", default_value = "adaptive")]
