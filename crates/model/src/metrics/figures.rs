@@ -10,7 +10,7 @@
 //! spread is the largest seen, rounded up.
 use super::metrics_report::{MetricsReport, PageReport, ProfileAnalysis};
 use super::residence::NodeResidence;
-use super::thresholds::{h_min, ACC_RIGHT, A_MIN, E_HIGH, MIN_LOCAL_GAIN};
+use super::thresholds::{h_min, ACC_RIGHT, A_MIN, E_HIGH, MIN_LOCAL_GAIN, TIME_MIN};
 use crate::units::{bytes, count, percent, three_digits};
 use hither_profile::FigureUnit::{Bytes, Count, Number, Percent, Seconds, Share};
 use hither_profile::{RunFigure, TrafficUnit};
@@ -181,6 +181,13 @@ fn communication_figures(r: &MetricsReport) -> Vec<RunFigure> {
             "C_H residual of those",
         )
         .requires(differ()),
+        RunFigure::new(
+            "coherence time",
+            r.verdict.coherence_time,
+            Share,
+            "of the threads' time that those can take at most, about",
+        )
+        .requires(of_pairs.then(|| format!("at least {}", percent(TIME_MIN)))),
         number(
             "H (kMAF)",
             c.heterogeneity_raw,

@@ -332,6 +332,7 @@ fn the_figures_that_decide_are_told_with_what_they_take() {
         traffic,
         timeline: PageMigrationTimeline::default(),
     });
+    report.verdict.coherence_time = Some(0.1);
     let check = |report: &MetricsReport, expected: &[(&str, &str)]| {
         let told = verdict_figures(report);
         let told = told
@@ -354,6 +355,7 @@ fn the_figures_that_decide_are_told_with_what_they_take() {
         // 150 of the 1500.
         ("coherence", "at least 10.0 %"),
         ("C_H coherence", "at least 50.0"),
+        ("coherence time", "at least 1.0 %"),
     ];
     check(&report, &[&threads[..], &pages[..]].concat());
     // Page faults have no rate.
