@@ -46,7 +46,25 @@ pub struct StructureGroup {
 /// The rows of a table of these structures, in the order of their first members.
 #[must_use]
 pub fn group_structures(all: &[ListedStructure]) -> Vec<StructureGroup> {
-    merge_stacks(all, merge_processes(all))
+    let mut rows = merge_stacks(all, merge_processes(all));
+    tell_apart(all, &mut rows);
+    rows
+}
+
+/// Structures of one name are told by where they are declared or allocated, `eh (ksw.c:424)`.
+fn tell_apart(all: &[ListedStructure], rows: &mut [StructureGroup]) {
+    let mut named: HashMap<String, Vec<usize>> = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        named.entry(row.name.clone()).or_default().push(at);
+    }
+    for at in named.into_values().filter(|rows| rows.len() > 1).flatten() {
+        let row = &mut rows[at];
+        let (name, _, _, file, line, _) = all[row.members[0]].declaration;
+        let place = format!("{}:{line}", file.rsplit('/').next().unwrap_or(file));
+        if line > 0 && !name.contains(&place) {
+            row.name.push_str(&format!(" ({place})"));
+        }
+    }
 }
 
 fn merge_processes(all: &[ListedStructure]) -> Vec<StructureGroup> {
@@ -173,6 +191,36 @@ mod tests {
         let apart = rows(&all([60, 10, 5]));
         assert_eq!(apart.len(), 4);
         assert_eq!(apart[0], row("stack of thread 0", &[0], 1));
+    }
+
+    #[test]
+    fn structures_of_one_name_are_told_by_their_places() {
+        let at = |name: &str, file: &str, line, reads| Object {
+            file: file.to_owned(),
+            line,
+            ..of(name, 0, reads)
+        };
+        let all = [
+            at("eh", "/src/ksw.c", 424, 40),
+            at("eh", "/src/ksw.c", 551, 30),
+            at("qp", "/src/ksw.c", 423, 20),
+            // Nothing tells these apart, or their names do.
+            at("pool", "", 0, 10),
+            at("pool", "/src/pool.c", 7, 9),
+            at("a.c:3 (f)", "/one/a.c", 3, 8),
+            at("a.c:3 (f)", "/two/a.c", 3, 7),
+        ];
+        let names: Vec<_> = rows(&all).into_iter().map(|(name, ..)| name).collect();
+        let expected = [
+            "eh (ksw.c:424)",
+            "eh (ksw.c:551)",
+            "qp",
+            "pool",
+            "pool (pool.c:7)",
+            "a.c:3 (f)",
+            "a.c:3 (f)",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]
