@@ -47,6 +47,23 @@ static int compare(const void *left, const void *right) {
   return a->size > b->size ? -1 : a->size < b->size;
 }
 
+static int compare_sizes(const void *left, const void *right) {
+  const struct variable *a = left, *b = right;
+  return a->size > b->size ? -1 : a->size < b->size;
+}
+
+uint32_t variables_largest(struct variable *v, uint32_t n, uint32_t most) {
+  if (n <= most) return n;
+  qsort(v, n, sizeof *v, compare_sizes);
+  return most;
+}
+
+uint32_t variables_add(struct variable *v, uint32_t n, uint32_t most, struct variable what) {
+  if (n == 2 * most) n = variables_largest(v, n, most);
+  v[n] = what;
+  return n + 1;
+}
+
 uint32_t variables_sort(struct variable *v, uint32_t n) {
   uint32_t kept = 0;
   qsort(v, n, sizeof *v, compare);

@@ -21,6 +21,11 @@ const void *elf_at(const struct elf_file *f, uint64_t offset, uint64_t bytes);
 /* Its symbols, of a stripped file those that it exports; NULL: none. */
 const Elf64_Shdr *elf_symbols(const struct elf_file *f);
 
+/* Adds a variable to `n` others, of which the `most` largest are kept, with room for twice as many; returns how many
+ * there are now. */
+uint32_t variables_add(struct variable *v, uint32_t n, uint32_t most, struct variable what);
+/* Keeps the `most` largest; returns how many are left. */
+uint32_t variables_largest(struct variable *v, uint32_t n, uint32_t most);
 /* Sorts by address and drops other names for a variable and for parts of it; returns how many are left. */
 uint32_t variables_sort(struct variable *v, uint32_t n);
 /* Tells where variables lie that are sorted: `what` at [from, to). A granule that two of them share is a

@@ -36,28 +36,22 @@ void thread_locals_wrap(const struct exports *exports) {
   if (at && dr_safe_read(at, sizeof size, &size, NULL) && size <= LARGEST_CONTROL) control_size = size;
 }
 
-/* A variable of at least so many bytes. */
-static bool is_thread_local(const struct block *b, const Elf64_Sym *s, uint64_t least) {
-  return ELF64_ST_TYPE(s->st_info) == STT_TLS && s->st_shndx != SHN_UNDEF && s->st_size >= least &&
-         s->st_value < b->size && s->st_size <= b->size - s->st_value;
+static bool is_thread_local(const struct block *b, const Elf64_Sym *s) {
+  return ELF64_ST_TYPE(s->st_info) == STT_TLS && s->st_shndx != SHN_UNDEF && s->st_size && s->st_value < b->size &&
+         s->st_size <= b->size - s->st_value;
 }
 
-/* Finds the variables of a block, sorted, in the first thread; of many the largest. Returns how many. */
+/* Finds the largest variables of a block, sorted, in the first thread; returns how many. */
 static uint32_t find_variables(const struct block *b, const struct elf_file *f, struct variable *to) {
   const Elf64_Shdr *table = elf_symbols(f);
   const Elf64_Sym *symbols = table ? elf_at(f, table->sh_offset, table->sh_size) : NULL;
-  uint64_t least = 1, count = symbols ? table->sh_size / sizeof *symbols : 0;
-  uint32_t n;
-  do {
-    n = 0;
-    for (uint64_t i = 0; i < count && n <= MOST_VARIABLES; i++)
-      if (is_thread_local(b, &symbols[i], least)) {
-        if (n < MOST_VARIABLES) to[n] = (struct variable){b->start + symbols[i].st_value, symbols[i].st_size};
-        n++;
-      }
-    least *= 8;
-  } while (n > MOST_VARIABLES);
-  return variables_sort(to, n);
+  uint64_t count = symbols ? table->sh_size / sizeof *symbols : 0;
+  uint32_t n = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    struct variable v = {b->start + symbols[i].st_value, symbols[i].st_size};
+    if (is_thread_local(b, &symbols[i])) n = variables_add(to, n, MOST_VARIABLES, v);
+  }
+  return variables_sort(to, variables_largest(to, n, MOST_VARIABLES));
 }
 
 /* A granule in which a block begins is that block's: those of libraries are below that of the program. */
@@ -92,12 +86,12 @@ static void add_block(struct block b, const char *path) {
   blocks[nblocks] = b;
   add_place((struct hi_object){.address = b.file}, b.start, b.size);
   struct elf_file f;
-  struct variable *variables = dr_global_alloc(MOST_VARIABLES * sizeof *variables);
+  struct variable *variables = dr_global_alloc(2 * MOST_VARIABLES * sizeof *variables);
   if (elf_open(path, &f)) {
     variables_lay_out(variables, find_variables(&b, &f, variables), place_variable, &blocks[nblocks]);
     elf_close(&f);
   }
-  dr_global_free(variables, MOST_VARIABLES * sizeof *variables);
+  dr_global_free(variables, 2 * MOST_VARIABLES * sizeof *variables);
   nblocks++;
 }
 
@@ -197,7 +191,8 @@ static uint32_t read_vector(struct block *found, struct link_map *links) {
   for (uint32_t i = 0; link && i < MOST_LINKS; link = (uint64_t)l.l_next, i++) {
     if (!dr_safe_read((void *)link, sizeof l, &l, NULL)) return 0;
     if (i == 0 || !modules_program_header(l.l_addr, PT_TLS, &part)) continue;
-    if (n == MOST_FILES || !dr_safe_read((void *)(vector += ENTRY), sizeof start, &start, NULL) ||
+    if (n == MOST_FILES) break;
+    if (!dr_safe_read((void *)(vector += ENTRY), sizeof start, &start, NULL) ||
         !fits(start, part.p_memsz, blocks, nblocks) || !fits(start, part.p_memsz, found, n))
       return 0;
     links[n] = l;

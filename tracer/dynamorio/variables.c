@@ -3,7 +3,6 @@
  * without a name, or data. */
 #include "../core/object_map.h"
 #include "elf_file.h"
-#include <stdlib.h>
 
 #define MAX_VARIABLES 8192u /* of the program; of a file with more, small ones are left out */
 /* Variables have half of the ids, so that allocations find some after hundreds of libraries. */
@@ -19,33 +18,26 @@ static bool is_constant(const module_data_t *m, uint64_t address) {
   return false;
 }
 
-/* Of at least so many bytes, all of them in the file as it was loaded. */
-static bool is_variable(const module_data_t *m, const Elf64_Sym *s, uint64_t least) {
+/* Whether all of it is in the file as it was loaded. */
+static bool is_variable(const module_data_t *m, const Elf64_Sym *s) {
   uint64_t at = (uint64_t)(m->start - m->preferred_base) + s->st_value, end = (uint64_t)m->end;
   if (at < (uint64_t)m->start || at >= end || s->st_size > end - at) return false;
   return ELF64_ST_TYPE(s->st_info) == STT_OBJECT && s->st_shndx != SHN_UNDEF && s->st_shndx < SHN_LORESERVE &&
-         s->st_size >= least;
+         s->st_size;
 }
 
-/* Copies the variables of at least so many bytes; returns how many there are. Constants smaller
- * than a granule are left out: literals without a name lie in the same granule. */
-static uint32_t copy(const module_data_t *m, const struct elf_file *f, const Elf64_Shdr *table, uint64_t least,
-                     struct variable *to) {
+/* Finds the largest variables; returns how many. Constants smaller than a granule are left out: literals without a
+ * name lie in the same granule. */
+static uint32_t find(const module_data_t *m, const struct elf_file *f, const Elf64_Shdr *table, struct variable *to) {
   uint64_t bias = (uint64_t)(m->start - m->preferred_base);
   const Elf64_Sym *symbols = elf_at(f, table->sh_offset, table->sh_size);
   uint32_t n = 0;
-  for (uint64_t i = 0; i < table->sh_size / sizeof *symbols; i++)
-    if (is_variable(m, &symbols[i], least) &&
-        (symbols[i].st_size >= 1u << HI_GRANULE_SHIFT || !is_constant(m, bias + symbols[i].st_value))) {
-      if (n < MAX_VARIABLES) to[n] = (struct variable){bias + symbols[i].st_value, symbols[i].st_size};
-      n++;
-    }
-  return n;
-}
-
-static int compare_sizes(const void *left, const void *right) {
-  const struct variable *a = left, *b = right;
-  return a->size > b->size ? -1 : a->size < b->size;
+  for (uint64_t i = 0; i < table->sh_size / sizeof *symbols; i++) {
+    struct variable v = {bias + symbols[i].st_value, symbols[i].st_size};
+    if (is_variable(m, &symbols[i]) && (v.size >= 1u << HI_GRANULE_SHIFT || !is_constant(m, v.address)))
+      n = variables_add(to, n, MAX_VARIABLES, v);
+  }
+  return variables_sort(to, variables_largest(to, n, MAX_VARIABLES));
 }
 
 static uint32_t most_variables(const module_data_t *m) {
@@ -70,18 +62,11 @@ static void place_variable(void *data, struct variable what, uint64_t from, uint
 
 static void place_file(const module_data_t *m, const struct elf_file *f) {
   const Elf64_Shdr *table = elf_symbols(f);
-  size_t bytes = MAX_VARIABLES * sizeof(struct variable);
+  size_t bytes = 2 * MAX_VARIABLES * sizeof(struct variable);
   struct variable *v = table ? dr_raw_mem_alloc(bytes, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL) : NULL;
   if (!v) return;
-  uint64_t least = 1;
-  uint32_t n;
-  while ((n = copy(m, f, table, least, v)) > MAX_VARIABLES) least *= 8;
-  n = variables_sort(v, n);
-  uint32_t most = most_variables(m);
-  if (n > most) {
-    qsort(v, n, sizeof *v, compare_sizes);
-    n = variables_sort(v, most);
-  }
+  uint32_t n = find(m, f, table, v), most = most_variables(m);
+  if (n > most) n = variables_sort(v, variables_largest(v, n, most));
   variables_lay_out(v, n, place_variable, NULL);
   dr_raw_mem_free(v, bytes);
 }

@@ -93,6 +93,50 @@ fn libraries_leave_room_for_blocks() {
     assert_eq!(own.map(|o| o.writes), Some(100_000));
 }
 
+/// What threads write to their copies of thread-local variables, by names.
+fn thread_local_writes(profile: &Profile, is_meant: impl Fn(&str) -> bool) -> u64 {
+    let objects = profile
+        .objects
+        .iter()
+        .filter(|o| o.kind == ObjectKind::ThreadLocal && is_meant(&o.name));
+    objects.map(|o| o.writes).sum()
+}
+
+/// Variables of 800 to 2872 bytes: the largest 256 of 260 are told apart. What a thread's creator and the linker write
+/// comes on top.
+#[test]
+fn the_largest_thread_local_variables_of_a_file_are_told_apart() {
+    let place = Place::new();
+    let traced = place.trace(&[&built("locals")]);
+    assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
+    let profile = place.profile();
+    let others = thread_local_writes(&profile, |name| name == "thread-local data of locals");
+    assert!(
+        (2 * 4 * 1000..2 * 4 * 1000 + 500).contains(&others),
+        "{others}"
+    );
+    assert!(thread_local_writes(&profile, |name| name == "v359") >= 2 * 1000);
+    assert_eq!(thread_local_writes(&profile, |name| name == "v100"), 0);
+}
+
+/// Of 132 libraries with thread-local variables, and the program and the C library.
+#[test]
+fn thread_local_variables_of_many_files_are_told_apart() {
+    let libraries: Vec<String> = (0..132).map(|n| built(&format!("locals{n}.so"))).collect();
+    let place = Place::new();
+    let preload = format!("LD_PRELOAD={}", libraries.join(":"));
+    let traced = place.trace(&["env", &preload, &built("locals")]);
+    assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
+    let profile = place.profile();
+    let written = thread_local_writes(&profile, |name| name == "of_a_library");
+    // Two of them share 16 bytes, which count for one. The last two are not told apart.
+    assert!(
+        (2 * 1000 * 126..=2 * 1000 * 130).contains(&written),
+        "{written}"
+    );
+    assert!(thread_local_writes(&profile, |name| name == "v359") >= 2 * 1000);
+}
+
 #[test]
 fn allocations_with_many_callers_leave_room_for_blocks() {
     assert_block_is_counted(&check(&[&built("callers")], 1, 1));

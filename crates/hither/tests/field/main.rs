@@ -120,6 +120,9 @@ fn built(name: &str) -> String {
              gcc -DLIBRARY -shared -fPIC -o libraries1.so {SOURCES}/libraries.c
              for i in 2 3 4 5 6 7 8; do cp libraries1.so libraries$i.so; done
              gcc -O1 -g -o libraries {SOURCES}/libraries.c -ldl
+             gcc -DLIBRARY -O1 -shared -fPIC -o locals0.so {SOURCES}/locals.c
+             for i in $(seq 1 131); do cp locals0.so locals$i.so; done
+             gcc -O1 -g -rdynamic -pthread -o locals {SOURCES}/locals.c
              gcc -std=gnu11 -O1 -g -o callers {SOURCES}/callers.c
              objcopy --dump-section .eh_frame=frames callers
              tr '\\100-\\377' '\\300-\\377\\100-\\277' < frames > noise
