@@ -51,18 +51,24 @@ impl VerdictInput<'_> {
         !self.online || self.accesses_again >= self.pages as u64
     }
 
-    /// About the largest part of the threads' time that so many fetches take more from afar than from near.
+    /// About the largest part of the threads' time that so many fetches take more from afar than from near; `None` where
+    /// the instructions do not tell how long they work.
     fn time_of(&self, fetches: f64) -> Option<f64> {
         let time = fetches * FAR_FETCH / self.instructions as f64;
-        (self.instructions > 0).then(|| time.min(1.0))
+        (self.instructions > 0 && !self.may_spin()).then(|| time.min(1.0))
+    }
+
+    /// Whether many of the instructions may be those of threads that spin while others have the processing units.
+    fn may_spin(&self) -> bool {
+        let events = self
+            .coherence
+            .map_or(0.0, |c| c.communication.events as f64);
+        let wait_little = |f: FetchCounts| events < COHERENCE_MIN * f.all as f64;
+        self.take_turns && !self.fetches.is_some_and(wait_little)
     }
 
     fn coherence_time(&self) -> Option<f64> {
-        let events = self.coherence?.communication.events as f64;
-        let of_fetches = |f: FetchCounts| events < COHERENCE_MIN * f.all as f64;
-        // Instructions of threads that spin do not tell how long the others work.
-        let tells = !self.take_turns || self.fetches.is_some_and(of_fetches);
-        self.time_of(events).filter(|_| tells)
+        self.time_of(self.coherence?.communication.events as f64)
     }
 }
 

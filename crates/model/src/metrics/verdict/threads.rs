@@ -68,7 +68,7 @@ fn replication(
     let fits = e.cache_bytes > 0 && e.footprint <= e.cache_bytes;
     let time = e.fetches.and_then(|f| e.time_of(f.shared as f64));
     match time {
-        _ if answer == Answer::No => (Answer::No, why),
+        _ if answer == Answer::No => (answer, why),
         _ if fits => {
             let why = format!(
                 "Threads: {because}, and the caches have room for a copy of the rest each."
@@ -82,6 +82,7 @@ fn replication(
             );
             (Answer::No, why)
         }
+        _ if answer == Answer::Unknown => (answer, why),
         _ => {
             let copies = format!(
                 " But {because}: close to each other they need fewer copies (replication)."
