@@ -1,5 +1,5 @@
 //! Writes a profile of so many rows of page use, for `make bench-growth`: every page of one large
-//! structure is used by four threads, never equally often.
+//! structure is used by four threads, never equally often. The first thread of the program named, if one is, mapped it.
 //!
 //! ```text
 //! cargo run --package hither-profile --example wide -- wide.hither 1000000
@@ -21,7 +21,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(folder), Some(rows)) = (folder, rows) else {
         return Err("give a folder to write, and how many rows of page use".into());
     };
-    hither_profile::write(&wide(rows / USERS), &folder)?;
+    let mut profile = wide(rows / USERS);
+    if let Some(program) = words.next() {
+        profile.regions[0].thread = Some(ThreadIx(0));
+        profile.meta.processes[0].executable = program.to_string_lossy().into_owned();
+    }
+    hither_profile::write(&profile, &folder)?;
     Ok(())
 }
 
