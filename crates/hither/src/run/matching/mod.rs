@@ -185,7 +185,10 @@ impl PlacementGuide for ProfileGuide {
         let Some(no) = self.tasks.get(&creator).map(|task| task.image) else {
             return InitialPlacement::default();
         };
-        let alive = self.roles_alive(no);
+        let alive = match self.tasks.get(&creator) {
+            Some(task) if !task.is_next_in_order(&self.plan) => self.roles_alive(no),
+            _ => HashSet::new(),
+        };
         let Some(task) = self.tasks.get_mut(&creator) else {
             return InitialPlacement::default();
         };

@@ -7,7 +7,7 @@ use super::placement_index::PlacementIndex;
 use crate::run::guide::{PageBind, RecognisedRegion};
 use hither_profile::{ProcessIx, RegionIx, RegionKind};
 use hither_sys::Pid;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// One process image.
 #[derive(Clone, Debug, Default)]
@@ -129,7 +129,7 @@ impl ProcessImage {
     /// Things that are regions of the placement, with their pages.
     pub fn recognised_regions(&self, plan: &PlacementIndex, pid: Pid) -> Vec<RecognisedRegion> {
         let mut binds: HashMap<usize, Vec<PageBind>> = HashMap::new();
-        let mut told: HashMap<usize, Vec<(u64, u64)>> = HashMap::new();
+        let mut told: HashMap<usize, BTreeMap<u64, u64>> = HashMap::new();
         for interval in self.space.iter().filter(|i| i.memory != BindEffect::Cached) {
             let thing = &self.things[interval.thing];
             let range = (
@@ -137,11 +137,12 @@ impl ProcessImage {
                 interval.offset + interval.end - interval.start,
             );
             let told = told.entry(interval.thing).or_default();
+            let before = told.range(..range.1).next_back();
             // The same shared pages at a second address count once.
-            if thing.guest || told.iter().any(|t| t.0 < range.1 && range.0 < t.1) {
+            if thing.guest || before.is_some_and(|(_, end)| range.0 < *end) {
                 continue;
             }
-            told.push(range);
+            told.insert(range.0, range.1);
             let here = self.binds_for(plan, interval, GapRule::Keep);
             binds.entry(interval.thing).or_default().extend(here);
         }

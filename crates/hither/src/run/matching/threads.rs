@@ -43,6 +43,14 @@ impl MatchedThread {
         ordinal
     }
 
+    /// Whether the next one that it makes has its place by the order in which it makes them: then it need
+    /// not be known who lives.
+    pub fn is_next_in_order(&self, plan: &PlacementIndex) -> bool {
+        let nth = |creator, order| plan.nth_created_thread(creator, order).is_some();
+        let creator = self.thread.filter(|creator| nth(*creator, 0));
+        creator.is_none_or(|creator| nth(creator, self.made))
+    }
+
     /// The thread of the profile that the next one it makes is: the n-th that it made
     /// there or, where it made none, the n-th of the process. Where it makes more than there, one takes
     /// the first role of those that followed one another there that no thread of `alive` has.
