@@ -33,7 +33,7 @@ impl Segment {
                 let id = group * wire::BLOCK_PAGES + n;
                 let record = size_of::<wire::SegmentPage>() as u64;
                 let at = self.layout().pages + u64::from(id) * record;
-                if !written.is_written(at, |at| self.is_written(at)) {
+                if !written.is_written(at, |at| self.written_from(at)) {
                     continue;
                 }
                 let page = self.page(id);

@@ -227,10 +227,16 @@ impl Segment {
 
     /// Whether any page of a range has ever been written; also where the kernel does not say.
     pub(crate) fn has_data(&self, at: u64, size: u64) -> bool {
-        let next = nix::unistd::lseek(&self.file, at as i64, nix::unistd::Whence::SeekData);
-        match next {
-            Ok(next) => (next as u64) < at.saturating_add(size),
-            Err(errno) => errno != nix::errno::Errno::ENXIO,
+        self.next_data(at) < at.saturating_add(size)
+    }
+
+    /// Where the first page at or behind a place is that has ever been written: there where the kernel
+    /// does not say.
+    fn next_data(&self, at: u64) -> u64 {
+        match nix::unistd::lseek(&self.file, at as i64, nix::unistd::Whence::SeekData) {
+            Ok(next) => next as u64,
+            Err(nix::errno::Errno::ENXIO) => u64::MAX,
+            Err(_) => at,
         }
     }
 
@@ -248,8 +254,12 @@ impl Segment {
 
     /// Whether the page around a place has ever been written.
     pub(crate) fn is_written(&self, at: u64) -> bool {
-        self.written
-            .is_written(at, |page, size| self.has_data(page, size))
+        self.written_from(at) <= at
+    }
+
+    /// Where, from the page around a place on, the first byte lies that was ever written.
+    pub(crate) fn written_from(&self, at: u64) -> u64 {
+        self.written.written_from(at, |page| self.next_data(page))
     }
 
     #[must_use]

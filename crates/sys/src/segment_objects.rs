@@ -57,7 +57,7 @@ impl Segment {
         records.filter(move |&record| {
             let size = size_of::<wire::TargetObject>() as u64;
             let at = self.layout().objects + u64::from(record) * size;
-            page.is_written(at, |at| self.is_written(at))
+            page.is_written(at, |at| self.written_from(at))
         })
     }
 
@@ -70,13 +70,18 @@ impl Segment {
         let (l, thread) = (self.layout(), u64::from(thread.min(wire::MAX_THREADS - 1)));
         let size = size_of::<wire::ObjectCount>() as u64;
         let row = l.object_counts + thread * u64::from(wire::PROCESS_OBJECTS) * size;
+        let mut page = WrittenPage::default();
         for word in 0..words {
             let used = l.object_used + (thread * u64::from(words) + u64::from(word)) * 8;
             let mut bits = self.load_u64(used);
             while bits != 0 {
                 let first = (word * 64 + bits.trailing_zeros()) * group;
                 bits &= bits - 1;
-                if !self.has_data(row + u64::from(first) * size, u64::from(group) * size) {
+                // A group is shorter than a page.
+                let start = row + u64::from(first) * size;
+                let ends = [start, start + u64::from(group) * size - 1];
+                let mut is_written = |at| page.is_written(at, |at| self.written_from(at));
+                if !ends.into_iter().any(&mut is_written) {
                     continue;
                 }
                 for id in first..first + group {

@@ -239,7 +239,7 @@ impl Segment {
         let mut page = WrittenPage::default();
         for n in 0..waiting {
             let at = ring.saturating_add(first.wrapping_add(n) % room * 24);
-            if page.is_written(at, |at| self.is_written(at)) {
+            if page.is_written(at, |at| self.written_from(at)) {
                 each(self.read(at));
             }
         }
@@ -267,7 +267,7 @@ impl Segment {
         for n in 0..waiting {
             let index = head.wrapping_sub(waiting).wrapping_add(n) % wire::OBSERVATIONS;
             let at = ring.saturating_add(u64::from(index) * size);
-            if page.is_written(at, |at| self.is_written(at)) {
+            if page.is_written(at, |at| self.written_from(at)) {
                 each(self.read(at));
             }
         }
@@ -438,7 +438,7 @@ impl Segment {
         let mut page = WrittenPage::default();
         for n in 0..u64::from(wire::LEFT_LINES) {
             let at = start + n * size;
-            if !page.is_written(at, |at| self.is_written(at)) {
+            if !page.is_written(at, |at| self.written_from(at)) {
                 continue;
             }
             let left: wire::LeftLine = self.read(at);

@@ -3,6 +3,7 @@
 //! A page of the memory file that was never written takes memory once it is read. The target says
 //! what is to be read, in a few bytes that may be forged: which threads have caches, objects, rows.
 //! So records are read from pages only that the target has written itself; others are zeros.
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: u64 = 4096;
@@ -16,20 +17,22 @@ impl WrittenPages {
         WrittenPages((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Whether the page around a place has ever been written; `ask` tells of a page of which that is not
-    /// known.
-    pub(crate) fn is_written(&self, at: u64, ask: impl FnOnce(u64, u64) -> bool) -> bool {
+    /// Where, from the page around a place on, the first byte lies that was ever written; `next_data`
+    /// tells of a page of which that is not known.
+    pub(crate) fn written_from(&self, at: u64, next_data: impl FnOnce(u64) -> u64) -> u64 {
         let Some((word, bit)) = self.word(at) else {
-            return false;
+            return u64::MAX;
         };
+        let page = at / PAGE * PAGE;
         if word.load(Ordering::Relaxed) & bit != 0 {
-            return true;
+            return page;
         }
-        let written = ask(at / PAGE * PAGE, PAGE);
-        if written {
+        let next = next_data(page).max(page);
+        if next < page + PAGE {
             word.fetch_or(bit, Ordering::Relaxed);
+            return page;
         }
-        written
+        next
     }
 
     fn word(&self, at: u64) -> Option<(&AtomicU64, u64)> {
@@ -56,27 +59,62 @@ impl WrittenPages {
     }
 }
 
-/// What is known of the page that a scan is in. A page that is not written is asked for once.
+/// What a scan knows of the pages that it is in: whether those of this range were written. Of pages that
+/// are not written the kernel is asked once for all that follow one another.
 #[derive(Default)]
-pub(crate) struct WrittenPage(Option<(u64, bool)>);
+pub(crate) struct WrittenPage(Option<(Range<u64>, bool)>);
 
 impl WrittenPage {
-    pub(crate) fn is_written(&mut self, at: u64, ask: impl FnOnce(u64) -> bool) -> bool {
-        let page = at / PAGE;
-        match self.0 {
-            Some((known, written)) if known == page => written,
-            _ => {
-                let written = ask(at);
-                self.0 = Some((page, written));
-                written
+    /// `written_from`: as [`WrittenPages::written_from`].
+    pub(crate) fn is_written(&mut self, at: u64, written_from: impl FnOnce(u64) -> u64) -> bool {
+        if let Some((known, written)) = &self.0 {
+            if known.contains(&at) {
+                return *written;
             }
         }
+        let (page, from) = (at / PAGE * PAGE, written_from(at));
+        let written = from <= at;
+        let end = if written { page + PAGE } else { from };
+        self.0 = Some((page..end, written));
+        written
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each page of a part that was never written was asked for, thousands of times for each thread.
+    #[test]
+    fn pages_that_were_not_written_are_asked_for_together() {
+        let pages = WrittenPages::new(1000 * PAGE);
+        let mut asked = Vec::new();
+        let mut scan = |places: &[u64]| {
+            let mut page = WrittenPage::default();
+            let mut is_written = |&at: &u64| {
+                page.is_written(at, |at| {
+                    pages.written_from(at, |from| {
+                        asked.push(from / PAGE);
+                        // Of pages 7 and 500 there is something.
+                        [7, 500]
+                            .map(|n| n * PAGE)
+                            .into_iter()
+                            .find(|n| *n >= from)
+                            .unwrap_or(u64::MAX)
+                    })
+                })
+            };
+            places
+                .iter()
+                .map(|at| is_written(at))
+                .filter(|&w| w)
+                .count()
+        };
+        let all: Vec<u64> = (0..1000 * PAGE).step_by(32).collect();
+        assert_eq!(scan(&all), 2 * 128);
+        assert_eq!(scan(&[3, 7 * PAGE + 9]), 1);
+        assert_eq!(asked, [0, 7, 8, 500, 501, 0]);
+    }
 
     #[test]
     fn a_range_is_forgotten_by_whole_pages() {
