@@ -8,6 +8,7 @@ use foldhash::HashMap;
 use nix::libc;
 
 use super::analysis::{MemoryObject, ObjectPage, PAGE};
+use crate::follow::cpu_time::thread_time;
 use crate::follow::proc_maps;
 use crate::follow::proc_maps::MemoryMapping;
 use hither_sys::Pid;
@@ -16,6 +17,8 @@ use hither_sys::Pid;
 /// and when all is well.
 const SOON: Duration = Duration::from_millis(100);
 const LATER: Duration = Duration::from_secs(1);
+/// And this many times what the last look took, which is much where there are thousands of mappings.
+const REST: u32 = 100;
 
 /// The address spaces of all processes.
 #[derive(Debug, Default)]
@@ -33,12 +36,19 @@ pub struct AddressSpaces {
 struct AddressSpace {
     private: MemoryObject,
     mappings: Vec<MemoryMapping>,
+    /// When they were read, and the processor time that it took.
     read: Instant,
+    took: Duration,
     /// An address was in none of them.
     grown: bool,
 }
 
 impl AddressSpace {
+    /// Whether it is to be read again, `after` that time at the soonest.
+    fn is_due(&self, now: Instant, after: Duration) -> bool {
+        now.saturating_duration_since(self.read) >= after.max(self.took * REST)
+    }
+
     fn mapping(&self, address: u64) -> Option<&MemoryMapping> {
         let next = self.mappings.partition_point(|m| m.address <= address);
         let mapping = self.mappings.get(next.checked_sub(1)?)?;
@@ -156,7 +166,8 @@ impl AddressSpaces {
     /// Reads the mappings of processes that have new ones: of memory that is touched once and
     /// sampled never no further fault would remind us.
     pub fn refresh(&mut self) {
-        let due = |space: &AddressSpace| space.grown && space.read.elapsed() >= SOON;
+        let now = Instant::now();
+        let due = |space: &AddressSpace| space.grown && space.is_due(now, SOON);
         let due = self.spaces.iter().filter(|(_, space)| due(space));
         let due: Vec<(Pid, MemoryObject)> = due.map(|(&pid, space)| (pid, space.private)).collect();
         for (pid, private) in due {
@@ -171,7 +182,7 @@ impl AddressSpaces {
             Some(space) => {
                 let known = space.mapping(address).is_some();
                 space.grown |= !known;
-                if space.read.elapsed() < if known { LATER } else { SOON } {
+                if !space.is_due(Instant::now(), if known { LATER } else { SOON }) {
                     return;
                 }
                 space.private
@@ -181,12 +192,14 @@ impl AddressSpaces {
     }
 
     fn read(&mut self, pid: Pid, private: MemoryObject) {
+        let began = thread_time();
         let mappings = proc_maps::read_mappings(pid);
         self.count_users(&mappings, |users| users + 1);
         let space = AddressSpace {
             private,
             mappings,
             read: Instant::now(),
+            took: Duration::from_nanos(thread_time().saturating_sub(began)),
             grown: false,
         };
         if let Some(before) = self.spaces.insert(pid, space) {
@@ -240,9 +253,39 @@ mod tests {
         if began.elapsed() < SOON {
             assert!(!early, "not so soon");
         }
-        std::thread::sleep(SOON);
+        std::thread::sleep(SOON.max(memory.spaces[&own()].took * REST));
         memory.refresh();
         assert!(has(&memory));
+    }
+
+    /// Reading thousands of mappings every second took more than the whole budget.
+    #[test]
+    fn what_takes_long_to_read_is_read_less_often() {
+        let read = Instant::now();
+        let ms = Duration::from_millis;
+        let due = |took, passed, after| {
+            let space = AddressSpace {
+                private: MemoryObject(0),
+                mappings: Vec::new(),
+                read,
+                took: ms(took),
+                grown: true,
+            };
+            space.is_due(read + ms(passed), after)
+        };
+        assert_eq!([99, 100].map(|passed| due(1, passed, SOON)), [false, true]);
+        assert_eq!(
+            [999, 1000].map(|passed| due(1, passed, LATER)),
+            [false, true]
+        );
+        assert_eq!(
+            [2999, 3000].map(|passed| due(30, passed, LATER)),
+            [false, true]
+        );
+        assert_eq!(
+            [2999, 3000].map(|passed| due(30, passed, SOON)),
+            [false, true]
+        );
     }
 
     #[test]
@@ -289,6 +332,7 @@ mod tests {
                 private: MemoryObject(pid as u32),
                 mappings,
                 read: Instant::now(),
+                took: Duration::ZERO,
                 grown: false,
             };
             memory.spaces.insert(pid, space);

@@ -1,6 +1,5 @@
 //! The loop: every 10 ms faults are taken in and more are caused, every 100 ms threads are
 //! mapped and pages moved (kMAF 3.4).
-use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
@@ -29,8 +28,6 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const WINDOW: u32 = 20;
 /// What a record costs the program, in nanoseconds.
 const RECORD_COST: Nanos = 120;
-/// What looking at one may cost hither.
-const LOOK_COST: RangeInclusive<Nanos> = 300..=5000;
 
 pub struct OnlineEngine {
     pub mechanism: DetectionMechanism,
@@ -92,9 +89,8 @@ impl OnlineEngine {
         let records = self.observer.take_records();
         let is_fault = |record: &&(Nanos, KernelEvent)| matches!(record.1, KernelEvent::Fault(_));
         let count = records.iter().filter(is_fault).count() as u64;
-        let (before, spent) = (state.counts.faults, state.cost.detecting);
-        let each = (spent / before.max(1)).clamp(*LOOK_COST.start(), *LOOK_COST.end());
-        let kept = self.controller.share_of_records(count, before, each);
+        let (before, began) = (state.counts.faults, own_time());
+        let kept = self.controller.share_of_records(count, before);
         for &(at, record) in records {
             match record {
                 KernelEvent::Fault(PageFault { tid, .. }) | KernelEvent::Fork { tid, .. }
@@ -131,6 +127,9 @@ impl OnlineEngine {
                 _ => {}
             }
         }
+        let took = own_time().saturating_sub(began);
+        self.controller
+            .looked_at(state.counts.faults - before, took);
         let caused = sampler::faults_caused(samplers, state.counts.known);
         let caused = caused.saturating_sub(state.counts.extra);
         state.counts.extra += caused;
@@ -202,6 +201,7 @@ impl OnlineEngine {
     /// Maps threads and moves pages.
     fn end_interval(&mut self, intervals: u32) {
         self.state.address_spaces.refresh();
+        self.state.candidates.drop_gone();
         self.state.record_mappings(&self.machine);
         self.state.look_at_memory();
         self.state.window_intervals += intervals;

@@ -12,7 +12,7 @@
 use super::analysis::{
     AccessObservation, FaultAccess, ObjectPage, SharingDetector, PAGE, TABLE_ENTRIES,
 };
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use hither_model::rng::Rng;
 use hither_profile::Nanos;
 use hither_sys::Pid;
@@ -43,6 +43,8 @@ pub struct SampleCandidates {
     other: Vec<PageAddress>,
     /// When pages faulted last.
     last: HashMap<PageAddress, Nanos>,
+    /// Processes that have ended, or have other memory now, and may be named above still.
+    gone: HashSet<Pid>,
     random: Rng,
 }
 
@@ -52,6 +54,7 @@ impl SampleCandidates {
             likely: Vec::new(),
             other: Vec::new(),
             last: HashMap::new(),
+            gone: HashSet::new(),
             random: Rng::new(0),
         }
     }
@@ -65,6 +68,10 @@ impl SampleCandidates {
         detector: &dyn SharingDetector,
         threads: usize,
     ) {
+        if self.gone.contains(&at.0) {
+            // Another process has the number.
+            self.drop_gone();
+        }
         let page = (at.0, at.1 / PAGE * PAGE);
         if self.last.len() >= TABLE_ENTRIES {
             self.last.clear();
@@ -106,11 +113,21 @@ impl SampleCandidates {
         }
     }
 
-    /// The process is gone, or has other memory now.
+    /// The process is gone, or has other memory now: its pages are picked no more.
     pub fn remove_process(&mut self, pid: Pid) {
-        self.likely.retain(|at| at.0 != pid);
-        self.other.retain(|at| at.0 != pid);
-        self.last.retain(|at, _| at.0 != pid);
+        self.gone.insert(pid);
+    }
+
+    /// Drops the pages of all processes that are gone: going through all pages for each of them would cost
+    /// a program that starts many processes much.
+    pub fn drop_gone(&mut self) {
+        if self.gone.is_empty() {
+            return;
+        }
+        let gone = std::mem::take(&mut self.gone);
+        self.likely.retain(|at| !gone.contains(&at.0));
+        self.other.retain(|at| !gone.contains(&at.0));
+        self.last.retain(|at, _| !gone.contains(&at.0));
     }
 
     /// At most as many pages as are wanted, of those that may be taken now; the others wait
@@ -136,9 +153,10 @@ impl SampleCandidates {
                 false => &mut self.other,
             };
             let at = random % list.len().max(1);
-            let last = &self.last;
-            let rests = |page| last.get(page).is_some_and(|&at| now < at + REST);
-            if list.get(at).is_some_and(|page| !rests(page) && may(*page)) {
+            let (last, gone) = (&self.last, &self.gone);
+            let rests = |page: &PageAddress| last.get(page).is_some_and(|&at| now < at + REST);
+            let may = |page: &PageAddress| !gone.contains(&page.0) && !rests(page) && may(*page);
+            if list.get(at).is_some_and(may) {
                 picks.push(list.swap_remove(at));
             }
         }
@@ -305,5 +323,24 @@ mod tests {
         let mut picks = present.pick(NOW, 100, |_| true);
         picks.sort_unstable();
         assert_eq!(picks, [(2, PAGE), (2, 2 * PAGE)]);
+        // They are dropped all together, before another process with such a number has pages.
+        present.remove_process(2);
+        assert_eq!(present.likely, [(1, PAGE)]);
+        let access = FaultAccess {
+            thread: SharerId(0),
+            node: NodeIx(0),
+            page: ObjectPage {
+                object: MemoryObject(0),
+                number: 9,
+            },
+            offset: 0,
+            at: 0,
+        };
+        let mut table = AffinityTable::new(1, AffinityRules::Adaptive);
+        let seen = table.access(&access, &mut SharingMatrix::default());
+        present.observe_access((1, 9 * PAGE), &access, seen, &table, 2);
+        assert_eq!(present.likely, []);
+        assert_eq!(present.other, [(1, 9 * PAGE)]);
+        assert_eq!(present.pick(NOW, 100, |_| true), [(1, 9 * PAGE)]);
     }
 }

@@ -254,7 +254,7 @@ impl OnlineState {
     /// A thread ended.
     pub(super) fn thread_ended(&mut self, at: Nanos, pid: Pid, tid: Tid) {
         self.forget_members(|threads| threads.thread_ended(tid));
-        let last = self.threads.threads_of(pid).is_empty();
+        let last = self.threads.thread_count(pid) == 0;
         if last {
             self.profile.mapped(pid, &self.address_spaces);
         }

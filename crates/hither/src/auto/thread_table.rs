@@ -75,16 +75,25 @@ struct VacantRole {
     cpu: Option<Cpu>,
 }
 
+/// Whose row it is.
+#[derive(Clone, Copy, Debug)]
+enum RowHolder {
+    Thread(Tid),
+    Vacant(ThreadIx),
+}
+
 #[derive(Debug, Default)]
 pub struct ThreadTable {
     threads: HashMap<Tid, ThreadEntry>,
     vacant: HashMap<ThreadIx, VacantRole>,
     /// How many threads of each process live.
     sizes: HashMap<Pid, usize>,
-    by_member: Vec<Option<Tid>>,
+    by_member: Vec<Option<RowHolder>>,
     free: Vec<SharerId>,
     dead: Vec<SharerId>,
     now: StartTime,
+    /// Threads that came and that went so far.
+    changes: u64,
 }
 
 /// Sharer ids that can be given out; one number means "none".
@@ -138,7 +147,8 @@ impl ThreadTable {
             }
             None => return None,
         };
-        self.by_member[member.at()] = Some(tid);
+        self.by_member[member.at()] = Some(RowHolder::Thread(tid));
+        self.changes += 1;
         *self.sizes.entry(pid).or_default() += 1;
         let thread = ThreadEntry {
             pid,
@@ -162,12 +172,14 @@ impl ThreadTable {
             return Vec::new();
         };
         self.by_member[thread.member.at()] = None;
+        self.changes += 1;
         let (pid, member) = (thread.pid, thread.member);
         let mut gone = Vec::new();
         match thread.role {
             Some(role) => {
                 let cpu = thread.assigned_cpu.filter(|_| !thread.chose);
                 self.vacant.insert(role, VacantRole { pid, member, cpu });
+                self.by_member[member.at()] = Some(RowHolder::Vacant(role));
             }
             None => gone.push(member),
         }
@@ -187,6 +199,7 @@ impl ThreadTable {
     pub fn abandon_roles(&mut self, pid: Pid) -> Vec<SharerId> {
         let of = self.vacant.extract_if(|_, vacant| vacant.pid == pid);
         let gone: Vec<SharerId> = of.map(|(_, vacant)| vacant.member).collect();
+        gone.iter().for_each(|row| self.by_member[row.at()] = None);
         self.dead.extend(&gone);
         gone
     }
@@ -194,9 +207,9 @@ impl ThreadTable {
     /// The unit on which a thread is, or the next one of its role is to be.
     #[must_use]
     pub fn cpu_of(&self, member: SharerId) -> Option<Cpu> {
-        match self.by_member(member) {
-            Some((_, thread)) => thread.assigned_cpu,
-            None => self.vacant.values().find(|v| v.member == member)?.cpu,
+        match (*self.by_member.get(member.at())?)? {
+            RowHolder::Thread(tid) => self.threads.get(&tid)?.assigned_cpu,
+            RowHolder::Vacant(role) => self.vacant.get(&role)?.cpu,
         }
     }
 
@@ -208,9 +221,10 @@ impl ThreadTable {
     }
 
     pub fn reserve_cpu(&mut self, member: SharerId, cpu: Cpu) {
-        let mut vacant = self.vacant.values_mut();
-        if let Some(role) = vacant.find(|role| role.member == member) {
-            role.cpu = Some(cpu);
+        if let Some(Some(RowHolder::Vacant(role))) = self.by_member.get(member.at()) {
+            if let Some(vacant) = self.vacant.get_mut(role) {
+                vacant.cpu = Some(cpu);
+            }
         }
     }
 
@@ -238,13 +252,21 @@ impl ThreadTable {
 
     #[must_use]
     pub fn by_member(&self, member: SharerId) -> Option<(Tid, &ThreadEntry)> {
-        let tid = (*self.by_member.get(member.at())?)?;
-        Some((tid, self.threads.get(&tid)?))
+        match (*self.by_member.get(member.at())?)? {
+            RowHolder::Thread(tid) => Some((tid, self.threads.get(&tid)?)),
+            RowHolder::Vacant(_) => None,
+        }
     }
 
     /// All that live, by thread id.
     pub fn live(&self) -> impl Iterator<Item = (Tid, &ThreadEntry)> {
         self.threads.iter().map(|(&tid, thread)| (tid, thread))
+    }
+
+    /// Another number whenever a thread has come or gone.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Threads of a process.

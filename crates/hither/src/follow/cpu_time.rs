@@ -116,3 +116,9 @@ pub fn own_time() -> Nanos {
     let now = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
     now.map_or(0, |now| to_nanos(Duration::from(now)))
 }
+
+/// Processor time of this thread so far.
+pub fn thread_time() -> Nanos {
+    let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    now.map_or(0, |now| to_nanos(Duration::from(now)))
+}

@@ -10,6 +10,7 @@
 //! Waking up costs as well. Where a look every 10 ms would use up the budget, there are
 //! fewer, and more pages each time.
 use hither_profile::Nanos;
+use std::ops::RangeInclusive;
 
 /// Time between two decisions.
 pub const TICK: Nanos = 10_000_000;
@@ -82,6 +83,8 @@ pub struct FaultRateController {
     price: Nanos,
     /// Faults that we caused lately, and events.
     lately: (u64, u64),
+    /// Records that were looked at many at a time, and how long that took.
+    looked: (u64, Nanos),
 }
 
 /// What is not spent within this time of the target is not kept for later: rest is no
@@ -96,6 +99,12 @@ const KNOWN: u64 = 256;
 /// the first is left out.
 const RECORDS_KEPT: f64 = 1.0 / 64.0;
 const FIRST_RECORDS: u64 = 4096;
+/// Records at a time from which on what they took is theirs, and not that of waking up; what one takes
+/// until that is known, and may take at all; and records after which those before count for less.
+const MANY_RECORDS: u64 = 256;
+const FIRST_LOOK: Nanos = 2000;
+const LOOK: RangeInclusive<Nanos> = 300..=5000;
+const LOOKS_KEPT: u64 = 1 << 16;
 /// Pages that a decision waits for: to wake up costs about as much as some pages do.
 const WORTH_WAKING: Nanos = 16;
 /// Share of the units from which on all are busy.
@@ -117,6 +126,7 @@ impl FaultRateController {
             outgo: 0.0,
             price: 0,
             lately: (0, 0),
+            looked: (0, 0),
         }
     }
 
@@ -147,13 +157,33 @@ impl FaultRateController {
         u32::try_from(wanted).unwrap_or(u32::MAX)
     }
 
-    /// The share of `count` page faults, after `before` others, that are to be looked at when each
-    /// costs `price` nanoseconds: programs that touch gigabytes at once would use up the budget of
-    /// a minute, and of most pages later faults tell more than the first.
+    /// So many records were looked at in this time.
+    pub fn looked_at(&mut self, records: u64, took: Nanos) {
+        if records < MANY_RECORDS {
+            return;
+        }
+        let (all, time) = &mut self.looked;
+        (*all, *time) = (*all + records, *time + took);
+        if *all >= LOOKS_KEPT {
+            (*all, *time) = (*all / 2, *time / 2);
+        }
+    }
+
+    /// What it costs to look at one.
+    fn look_price(&self) -> Nanos {
+        let (all, time) = self.looked;
+        let each = time.checked_div(all).unwrap_or(FIRST_LOOK);
+        each.clamp(*LOOK.start(), *LOOK.end())
+    }
+
+    /// The share of `count` page faults, after `before` others, that are to be looked at: programs
+    /// that touch gigabytes at once would use up the budget of a minute, and of most pages later
+    /// faults tell more than the first.
     #[must_use]
-    pub fn share_of_records(&self, count: u64, before: u64, price: Nanos) -> f64 {
+    pub fn share_of_records(&self, count: u64, before: u64) -> f64 {
+        let price = self.look_price();
         let may = self.credit + KEPT as f64 * self.limits.budget / 100.0;
-        let may = may / price.max(1) as f64;
+        let may = may / price as f64;
         let may = may.max(FIRST_RECORDS.saturating_sub(before) as f64);
         (may / count.max(1) as f64).clamp(RECORDS_KEPT, 1.0)
     }

@@ -22,7 +22,7 @@ use hither_sys::affinity::CpuMask;
 use hither_sys::inject::robust_list_address;
 
 use super::agent::agent_fitness::{self, AgentRefusal};
-use super::agent::agent_hosts::{AgentHost, AgentHosts, AgentWork, ScanThrottle};
+use super::agent::agent_hosts::{has_threads, AgentHost, AgentHosts, AgentWork, ScanThrottle};
 use super::agent::connection::{self, AgentConnection};
 use super::agent::exit_pages::ExitPages;
 use super::agent::movable_regions::{self, SmapsEntry};
@@ -67,10 +67,13 @@ pub struct MoveHost {
     open: OpenRegions,
     /// Where each thread's list of locks is; `None`: it has none yet.
     threads: HashMap<Tid, Option<u64>>,
+    /// Of the thread table, when all of these had one.
+    met: Option<u64>,
     needed: ExitPages,
     looks: ScanThrottle,
-    /// Bytes in huge pages.
+    /// Bytes in huge pages, and in what may be stacks.
     huge: u64,
+    perhaps_stacks: u64,
 }
 
 /// Whether there may be an agent that takes pages of the process: what could go wrong for
@@ -118,7 +121,7 @@ impl AgentHost for MoveHost {
 
     /// Private memory of a process with one thread is not shared.
     fn is_worth_it(pid: Pid, (): (), _: &SamplerContext) -> bool {
-        procfs::thread_ids(pid).len() > 1
+        has_threads(pid)
     }
 
     fn is_fit(pid: Pid) -> Result<(), AgentRefusal> {
@@ -137,9 +140,11 @@ impl AgentHost for MoveHost {
             executable: executable.map_or(0, |m| m.ino()),
             open: OpenRegions::default(),
             threads: HashMap::new(),
+            met: None,
             needed: ExitPages::new(pid)?,
             looks: ScanThrottle::default(),
             huge: 0,
+            perhaps_stacks: 0,
         })
     }
 
@@ -170,7 +175,10 @@ impl AgentHost for MoveHost {
             return Ok(());
         };
         let now = Instant::now();
-        if self.open.is_due(now) || self.looks.are_due(hosts) {
+        if self.open.is_due(now) {
+            self.looks.request_scan();
+        }
+        if self.looks.are_due(now, hosts) {
             self.scan_mappings()?;
             self.check_rights()?;
         }
@@ -204,6 +212,10 @@ impl AgentHost for MoveHost {
 
     fn huge_bytes(&self) -> u64 {
         self.huge
+    }
+
+    fn perhaps_stack_bytes(&self) -> u64 {
+        self.perhaps_stacks
     }
 
     fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut Rng) {
@@ -259,15 +271,22 @@ impl MoveHost {
     /// Learns where the threads' lists of locks are. The engine has just been told of all
     /// threads that were made until now.
     fn meet_threads(&mut self, view: &SamplerContext) {
-        let all: HashSet<Tid> = view.threads.threads_of(self.pid).into_iter().collect();
+        let changes = view.threads.changes();
+        if self.met == Some(changes) {
+            return;
+        }
+        let mut all: HashSet<Tid> = view.threads.threads_of(self.pid).into_iter().collect();
+        all.remove(&self.agent.tid);
         self.threads.retain(|tid, _| all.contains(tid));
-        for tid in all {
-            if tid != self.agent.tid && !matches!(self.threads.get(&tid), Some(Some(_))) {
+        for &tid in &all {
+            if !matches!(self.threads.get(&tid), Some(Some(_))) {
                 if let Ok(list) = robust_list_address(tid) {
                     self.threads.insert(tid, list);
                 }
             }
         }
+        let known = self.threads.values().filter(|list| list.is_some());
+        self.met = (known.count() == all.len()).then_some(changes);
     }
 
     /// Looks at all mappings: what is open must still be fit, what is fit may be opened.
@@ -276,7 +295,8 @@ impl MoveHost {
         let all = movable_regions::read(self.pid);
         self.looks.scan_done(began);
         self.huge = movable_regions::huge_page_bytes(&all);
-        let fit = movable_regions::movable(&all, self.executable);
+        let (fit, left) = movable_regions::movable(&all, self.executable);
+        self.perhaps_stacks = left;
         let mut orders = Vec::new();
         let now = Instant::now();
         let is_there = |range: &Range<u64>| {

@@ -89,8 +89,10 @@ impl FaultSampler for PageoutSampler {
     }
 
     fn may_take(&self, (pid, at): (Pid, u64), view: &SamplerContext) -> bool {
-        let mut mappings = view.address_spaces.mappings(pid).iter();
-        mappings.any(|m| at.wrapping_sub(m.address) < m.length && is_shared_memory(m))
+        let mappings = view.address_spaces.mappings(pid);
+        let next = mappings.partition_point(|m| m.address <= at);
+        let mapping = mappings[..next].last();
+        mapping.is_some_and(|m| at - m.address < m.length && is_shared_memory(m))
     }
 
     fn pages_taken(&self) -> u64 {
@@ -103,6 +105,9 @@ impl FaultSampler for PageoutSampler {
         }
         let all = view.mappings().filter(|(_, m)| is_shared_memory(m));
         let all: Vec<(Pid, &MemoryMapping)> = all.collect();
+        if all.is_empty() {
+            return Ok(());
+        }
         let can = |at: &&(Pid, u64)| {
             let mut on = all.iter();
             on.any(|(pid, m)| *pid == at.0 && at.1.wrapping_sub(m.address) < m.length)

@@ -16,13 +16,12 @@ use nix::libc;
 
 use super::agent::agent_fitness;
 use super::agent::agent_fitness::AgentRefusal;
-use super::agent::agent_hosts::{AgentHost, AgentHosts, AgentWork, ScanThrottle};
+use super::agent::agent_hosts::{has_threads, AgentHost, AgentHosts, AgentWork, ScanThrottle};
 use super::agent::connection::AgentConnection;
 use super::agent::movable_regions;
 use super::agent::protocol::AgentPurpose;
 use super::{MemoryKind, SamplerContext};
 use crate::auto::analysis::PAGE;
-use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
 
 /// Protecting a page takes 0.3 to 0.4 us, the fault that follows 0.6 to 1.2.
@@ -77,7 +76,7 @@ pub struct ProtectCoverage {
 impl ProtectCoverage {
     fn private_of(self, pid: Pid) -> bool {
         let moves = || self.beside_move && agent_fitness::may_watch_the_kernel(pid);
-        self.private && procfs::thread_ids(pid).len() > 1 && !moves()
+        self.private && has_threads(pid) && !moves()
     }
 }
 
@@ -131,10 +130,10 @@ impl AgentHost for WriteProtectHost {
     }
 
     fn look_after(&mut self, _: &SamplerContext, hosts: Option<u32>) -> io::Result<()> {
-        if !hosts.is_some_and(|hosts| self.looks.are_due(hosts)) {
+        let began = Instant::now();
+        if !hosts.is_some_and(|hosts| self.looks.are_due(began, hosts)) {
             return Ok(());
         }
-        let began = Instant::now();
         let all = movable_regions::read(self.pid);
         self.huge = movable_regions::huge_page_bytes(&all);
         let private = self.coverage.private_of(self.pid);

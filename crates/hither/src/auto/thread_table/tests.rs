@@ -56,6 +56,26 @@ fn the_next_of_a_role_has_its_row_and_its_unit() {
     assert!(table.vacant.is_empty());
 }
 
+/// Samplers looked at all threads 100 times a second, of which there may be thousands.
+#[test]
+fn it_is_known_whether_threads_came_or_went() {
+    let mut table = ThreadTable::default();
+    let mut changed = {
+        let mut last = table.changes();
+        move |table: &ThreadTable| std::mem::replace(&mut last, table.changes()) != table.changes()
+    };
+    assert!(!changed(&table));
+    table.find_or_add(2, 1, Cpu(0));
+    assert!(changed(&table));
+    table.find_or_add(2, 1, Cpu(1));
+    table.thread_ended(3);
+    assert!(!changed(&table));
+    table.thread_started(3, 1, 2, None);
+    assert!(changed(&table));
+    table.thread_ended(3);
+    assert!(changed(&table));
+}
+
 #[test]
 fn a_thread_goes_where_it_is_put_and_back() {
     let mut child = std::process::Command::new("sleep")

@@ -210,3 +210,22 @@ fn who_has_spent_too_much_waits_until_it_is_made_up_for() {
     // Never longer than that, whatever was spent.
     check(460, 900_000, REST);
 }
+
+/// What few records took is the price of waking up: it must not make many look dear.
+#[test]
+fn what_a_record_takes_is_known_from_many_at_a_time() {
+    let kept = |looks: &[(u64, Nanos)]| {
+        let mut controller = FaultRateController::new(SamplingLimits::default());
+        for &(records, took) in looks {
+            controller.looked_at(records, took);
+        }
+        // A second's budget is 20 ms.
+        (1e5 * controller.share_of_records(100_000, 1 << 20)).round()
+    };
+    assert_eq!(kept(&[]), 10_000.0);
+    assert_eq!(kept(&[(1, MS), (100, 100 * MS)]), 10_000.0);
+    assert_eq!(kept(&[(1, MS), (10_000, 8 * MS)]), 25_000.0);
+    // No machine makes it free, or takes all of the budget.
+    assert_eq!(kept(&[(10_000, 0)]), 66_667.0);
+    assert_eq!(kept(&[(1000, 1000 * MS)]), 4000.0);
+}

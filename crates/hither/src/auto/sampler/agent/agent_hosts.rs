@@ -24,6 +24,12 @@ const TRIES: u32 = 10;
 /// processes take, and no less than [`AT_LEAST`].
 const REST: u32 = 500;
 const AT_LEAST: Duration = Duration::from_millis(100);
+/// And where there is news. Each news was scanned for at once: of a program with 16,000 mappings that alone took more
+/// than the budget.
+const HURRIED_REST: u32 = 50;
+
+/// Bytes of what may be stacks, and is left alone, that somebody may miss: stacks are small.
+const WORTH_TELLING: u64 = 32 << 20;
 
 /// Nanoseconds that a fault may cost: a second. The program can write its agent's reports itself.
 const HIGHEST_COST: Nanos = 1_000_000_000;
@@ -92,6 +98,10 @@ pub trait AgentHost: Sized {
     fn work(&self) -> AgentWork;
     /// Bytes in huge pages, which are left alone.
     fn huge_bytes(&self) -> u64;
+    /// Bytes in what may be stacks of threads, where these are left alone.
+    fn perhaps_stack_bytes(&self) -> u64 {
+        0
+    }
     /// Takes `wanted` pages: `picks` as far as they may be taken, others at random. Not called where
     /// there are none.
     fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut Rng);
@@ -100,26 +110,33 @@ pub trait AgentHost: Sized {
 /// When all mappings of a process were looked at, which costs much in a large one.
 #[derive(Debug, Default)]
 pub struct ScanThrottle {
+    /// When the last scan ended, and what it took.
     last: Option<(Instant, Duration)>,
+    /// There is news: the next one is not to wait for long.
+    hurried: bool,
 }
 
 impl ScanThrottle {
     /// Whether the next scan is due, with this many processes to scan.
-    pub fn are_due(&self, hosts: u32) -> bool {
+    pub fn are_due(&self, now: Instant, hosts: u32) -> bool {
         self.last.is_none_or(|(at, took)| {
-            let rest = took.saturating_mul(REST.saturating_mul(hosts));
-            at.elapsed() >= AT_LEAST.max(rest)
+            let rest = match self.hurried {
+                true => took.saturating_mul(HURRIED_REST),
+                false => AT_LEAST.max(took.saturating_mul(REST.saturating_mul(hosts))),
+            };
+            now.saturating_duration_since(at) >= rest
         })
     }
 
     /// One that began then is over.
     pub fn scan_done(&mut self, began: Instant) {
         self.last = Some((Instant::now(), began.elapsed()));
+        self.hurried = false;
     }
 
-    /// One more is due.
+    /// One more is to come soon.
     pub fn request_scan(&mut self) {
-        self.last = None;
+        self.hurried = true;
     }
 }
 
@@ -144,8 +161,9 @@ pub struct AgentHosts<H: AgentHost> {
     met: Vec<(Pid, Tid)>,
     /// Of those that are gone, all together.
     past: AgentWork,
-    /// Most bytes in huge pages at a time.
+    /// Most bytes in huge pages at a time, and in what may be stacks.
     huge: u64,
+    perhaps_stacks: u64,
     /// Why processes were left alone, with the first of them and how many there are.
     refused: BTreeMap<String, (Pid, usize)>,
 }
@@ -155,6 +173,7 @@ impl<H: AgentHost> AgentHosts<H> {
         AgentHosts {
             coverage,
             huge: 0,
+            perhaps_stacks: 0,
             processes: HashMap::new(),
             looked: None,
             random: Rng::new(0),
@@ -216,7 +235,7 @@ impl<H: AgentHost> AgentHosts<H> {
     fn set_state(&mut self, pid: Pid, state: AgentState<H>) {
         if let AgentState::Refused(reason) = &state {
             // A process that has ended needs no note.
-            if !procfs::thread_ids(pid).is_empty() {
+            if procfs::thread_count(pid).is_some() {
                 let told = self.refused.entry(reason.clone()).or_insert((pid, 0));
                 told.1 += 1;
             }
@@ -333,6 +352,8 @@ impl<H: AgentHost> FaultSampler for AgentHosts<H> {
         self.inject_agents(view);
         self.advance(view, wanted > 0);
         self.huge = self.huge.max(self.hosts().map(AgentHost::huge_bytes).sum());
+        let stacks = self.hosts().map(AgentHost::perhaps_stack_bytes).sum();
+        self.perhaps_stacks = self.perhaps_stacks.max(stacks);
         self.take(wanted, view.picks);
         Ok(())
     }
@@ -358,8 +379,18 @@ impl<H: AgentHost> FaultSampler for AgentHosts<H> {
             let mebibytes = self.huge >> 20;
             notes.push(format!("sampler {name} left {mebibytes} MiB alone that are in huge pages, which it would split; numa-balancing sees them"));
         }
+        if self.perhaps_stacks >= WORTH_TELLING {
+            let mebibytes = self.perhaps_stacks >> 20;
+            notes.push(format!("sampler {name} left {mebibytes} MiB alone that may be stacks of threads, since huge pages are forbidden there (MADV_NOHUGEPAGE); --sampler write-protect sees who writes to them"));
+        }
         (!notes.is_empty()).then(|| notes.join("; "))
     }
+}
+
+/// Whether a process has several threads. Their list is not read: it may be long, and it is looked at
+/// ten times a second.
+pub fn has_threads(pid: Pid) -> bool {
+    procfs::thread_count(pid).is_some_and(|threads| threads > 1)
 }
 
 fn connect_host<H: AgentHost>(pid: Pid, agent: Tid, coverage: H::Coverage) -> AgentState<H> {
@@ -385,6 +416,48 @@ fn is_gone(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use crate::auto::sampler::move_host::MoveHost;
+
+    #[test]
+    fn a_process_of_one_thread_is_known() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep");
+        let pid = child.id().cast_signed();
+        assert!(!has_threads(pid));
+        let (sender, waiter) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || waiter.recv());
+        assert!(has_threads(std::process::id().cast_signed()));
+        drop(sender);
+        let _ = other.join();
+        child.kill().expect("it lives");
+        child.wait().expect("it ended");
+        assert!(!has_threads(pid));
+    }
+
+    /// A scan of all mappings, when the last one took that many milliseconds and ended so long ago.
+    #[test]
+    fn news_make_a_scan_come_soon_but_not_at_any_cost() {
+        let ms = Duration::from_millis;
+        let check = |took, passed, hurried, expected| {
+            let ended = Instant::now();
+            let throttle = ScanThrottle {
+                last: Some((ended, ms(took))),
+                hurried,
+            };
+            let due = throttle.are_due(ended + ms(passed), 2);
+            assert_eq!(due, expected, "{took} {passed} {hurried}");
+        };
+        assert!(ScanThrottle::default().are_due(Instant::now(), 2));
+        check(0, 99, false, false);
+        check(0, 100, false, true);
+        check(0, 0, true, true);
+        check(1, 999, false, false);
+        check(1, 1000, false, true);
+        check(1, 50, true, true);
+        check(100, 4999, true, false);
+        check(100, 5000, true, true);
+    }
 
     #[test]
     fn a_fault_costs_a_second_at_most_whatever_the_program_reports() {

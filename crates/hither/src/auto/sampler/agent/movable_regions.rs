@@ -80,29 +80,35 @@ const FULL: f64 = 0.25;
 /// Smaller ones are not worth it.
 const LEAST: u64 = 4 * PAGE;
 
+/// How memory that may be a stack is known (MAP_STACK, since Linux 6.7 without huge pages):
+/// thread-local storage and the word that the kernel clears at the thread's end lie there. Programs
+/// say the same of other memory, too (MADV_NOHUGEPAGE).
+const STACK: &str = "nh";
+
 impl SmapsEntry {
-    /// Whether pages of it may be taken, `before` being the mapping before it.
-    fn is_fit(&self, before: Option<&SmapsEntry>, executable: u64) -> bool {
-        let has = |flag: &str| self.flags.iter().any(|f| f == flag);
+    fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|f| f == flag)
+    }
+
+    /// Whether pages of it may be taken if it is no stack, `before` being the mapping before it.
+    fn is_plain(&self, before: Option<&SmapsEntry>, executable: u64) -> bool {
         let plain = self.rights == "rw-p" && self.inode == 0;
         let named = !self.path.is_empty() && self.path != "[heap]";
         // A library's own variables follow its file; the C library's are among them.
         let of_library = before.is_some_and(|b| {
             b.range.end == self.range.start && b.inode != 0 && b.inode != executable
         });
-        // A stack (MAP_STACK, since Linux 6.7 without huge pages): thread-local storage and
-        // the word that the kernel clears at the thread's end lie there. Locked, growing,
-        // special, watched by others, mergeable: no. Not inherited by children: drivers' and the
-        // agent's own.
+        // Locked, growing, special, watched by others, mergeable: no. Not inherited by children:
+        // drivers' and the agent's own.
         let odd = [
-            "nh", "lo", "gd", "ss", "io", "pf", "mm", "mg", "uw", "dd", "ht", "sl", "dc",
+            "lo", "gd", "ss", "io", "pf", "mm", "mg", "uw", "dd", "ht", "sl", "dc",
         ];
         let full = self.resident as f64 >= FULL * self.length() as f64;
         plain
             && !named
             && !of_library
-            && !odd.iter().any(|f| has(f))
-            && has("ac")
+            && !odd.iter().any(|f| self.has(f))
+            && self.has("ac")
             && full
             && self.huge == 0
             && self.length() >= LEAST
@@ -111,14 +117,13 @@ impl SmapsEntry {
     /// Whether writes to it can be observed by protection: memory of the process alone, or that it
     /// shares with others, without a file.
     pub fn is_protectable(&self, private: bool, shared: bool) -> bool {
-        let has = |flag: &str| self.flags.iter().any(|f| f == flag);
         let own = self.rights == "rw-p" && self.inode == 0;
         let own = own && (self.path.is_empty() || self.path == "[heap]");
         let common = self.rights == "rw-s" && is_memory(&self.path);
         let odd = ["io", "pf", "mm", "um", "ht", "ss"];
         let full = self.resident as f64 >= FULL * self.length() as f64;
         (private && own || shared && common)
-            && !odd.iter().any(|f| has(f))
+            && !odd.iter().any(|f| self.has(f))
             && full
             && self.huge == 0
             && self.length() >= LEAST
@@ -130,7 +135,7 @@ impl SmapsEntry {
 
     /// Whether a userfaultfd, ours or another, has it registered.
     pub fn is_watched(&self) -> bool {
-        self.flags.iter().any(|f| f == "um")
+        self.has("um")
     }
 }
 
@@ -145,12 +150,14 @@ pub fn huge_page_bytes(all: &[SmapsEntry]) -> u64 {
     all.iter().map(|mapping| mapping.huge).sum()
 }
 
-/// Those that pages may be taken of.
-pub fn movable(all: &[SmapsEntry], executable: u64) -> Vec<SmapsEntry> {
+/// Those that pages may be taken of, and how many bytes are in others, which may be stacks.
+pub fn movable(all: &[SmapsEntry], executable: u64) -> (Vec<SmapsEntry>, u64) {
     let before = std::iter::once(None).chain(all.iter().map(Some));
-    let fit = all.iter().zip(before);
-    let fit = fit.filter(|(m, before)| m.is_fit(*before, executable));
-    fit.map(|(m, _)| m.clone()).collect()
+    let plain = all.iter().zip(before);
+    let plain = plain.filter(|(m, before)| m.is_plain(*before, executable));
+    let (stacks, fit): (Vec<_>, Vec<_>) = plain.partition(|(m, _)| m.has(STACK));
+    let left = stacks.iter().map(|(m, _)| m.resident).sum();
+    (fit.into_iter().map(|(m, _)| m.clone()).collect(), left)
 }
 
 /// Whether hardware may reach into memory of the process by itself: drivers look for pages
@@ -207,7 +214,7 @@ mod tests {
     fn only_plain_private_memory_is_fit() {
         let check = |rights, inode, path, kilobytes, flags, expected: bool| {
             let all = parse(&smaps(0x7000, rights, inode, path, kilobytes, flags));
-            assert_eq!(movable(&all, 0).len(), usize::from(expected), "{all:?}");
+            assert_eq!(movable(&all, 0).0.len(), usize::from(expected), "{all:?}");
         };
         let plain = "rd wr mr mw me ac";
         check("rw-p", 0, "", 32, plain, true);
@@ -224,15 +231,27 @@ mod tests {
         check("rw-p", 0, "", 32, "rd wr mr mw me dc ac", false);
     }
 
+    /// Nobody was told of memory that a program had advised the kernel on, and of which nothing was seen.
+    #[test]
+    fn what_may_be_a_stack_is_told_of() {
+        let check = |kilobytes, flags, expected| {
+            let all = parse(&smaps(0x7000, "rw-p", 0, "", kilobytes, flags));
+            assert_eq!(movable(&all, 0), (Vec::new(), expected), "{all:?}");
+        };
+        check(20, "rd wr mr mw me ac nh", 20 << 10);
+        check(20, "rd wr mr mw me ac nh lo", 0);
+        check(4, "rd wr mr mw me ac nh", 0);
+    }
+
     #[test]
     fn variables_of_libraries_are_not() {
         let plain = "rd wr mr mw me ac";
         let file = smaps(0x7000, "rw-p", 5, "/lib/libc.so", 32, plain);
         let after = smaps(0xf000, "rw-p", 0, "", 32, plain);
         let all = parse(&(file + &after));
-        assert_eq!(movable(&all, 0), []);
+        assert_eq!(movable(&all, 0), (Vec::new(), 0));
         // The program's own are.
-        assert_eq!(movable(&all, 5).len(), 1);
+        assert_eq!(movable(&all, 5).0.len(), 1);
         assert!(!has_devices(&all));
         let device = smaps(0x20000, "rw-s", 3, "/dev/nvidia0", 0, plain);
         assert!(has_devices(&parse(&device)));
