@@ -91,7 +91,7 @@ mod tests {
         let mut asked = Vec::new();
         let mut scan = |places: &[u64]| {
             let mut page = WrittenPage::default();
-            let mut is_written = |&at: &u64| {
+            let is_written = |&at: &u64| {
                 page.is_written(at, |at| {
                     pages.written_from(at, |from| {
                         asked.push(from / PAGE);
@@ -104,11 +104,7 @@ mod tests {
                     })
                 })
             };
-            places
-                .iter()
-                .map(|at| is_written(at))
-                .filter(|&w| w)
-                .count()
+            places.iter().map(is_written).filter(|&w| w).count()
         };
         let all: Vec<u64> = (0..1000 * PAGE).step_by(32).collect();
         assert_eq!(scan(&all), 2 * 128);
