@@ -7,7 +7,7 @@
  *   blocks N      N blocks of 1 KiB that live until the end, each touched
  *   mappings N    N times: maps 16 KiB, touches it, unmaps it
  *   threads N     N threads that live at once, each touches 16 KiB
- *   apart N       the same, and no two of them use a line together
+ *   apart N       the same, and share lines of the C library only (all with all)
  *   sharing N     N threads that live at once, each touches the same 64 MiB
  *   in-turn N     N threads, one after the other
  *   processes N   N processes, one after the other
