@@ -23,13 +23,25 @@ const void *elf_at(const struct elf_file *f, uint64_t offset, uint64_t bytes) {
   return offset <= f->size && bytes <= f->size - offset ? f->bytes + offset : NULL;
 }
 
-/* The section of a kind; NULL if the file has none, or not all of it. */
-static const Elf64_Shdr *section(const struct elf_file *f, uint32_t kind) {
+static const Elf64_Shdr *sections(const struct elf_file *f, uint32_t *count) {
   const Elf64_Ehdr *head = elf_at(f, 0, sizeof *head);
   if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64) return NULL;
   if (head->e_shentsize != sizeof(Elf64_Shdr) || head->e_shoff % 8) return NULL;
-  const Elf64_Shdr *all = elf_at(f, head->e_shoff, (uint64_t)head->e_shnum * sizeof *all);
-  for (uint32_t i = 0; all && i < head->e_shnum; i++)
+  *count = head->e_shnum;
+  return elf_at(f, head->e_shoff, (uint64_t)head->e_shnum * sizeof(Elf64_Shdr));
+}
+
+const Elf64_Shdr *elf_section(const struct elf_file *f, uint32_t number) {
+  uint32_t count = 0;
+  const Elf64_Shdr *all = sections(f, &count);
+  return all && number < count && elf_at(f, all[number].sh_offset, all[number].sh_size) ? &all[number] : NULL;
+}
+
+/* The section of a kind; NULL if the file has none, or not all of it. */
+static const Elf64_Shdr *section(const struct elf_file *f, uint32_t kind) {
+  uint32_t count = 0;
+  const Elf64_Shdr *all = sections(f, &count);
+  for (uint32_t i = 0; all && i < count; i++)
     if (all[i].sh_type == kind && all[i].sh_offset % 8 == 0 && elf_at(f, all[i].sh_offset, all[i].sh_size))
       return &all[i];
   return NULL;

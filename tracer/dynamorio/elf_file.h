@@ -18,6 +18,8 @@ bool elf_open(const char *path, struct elf_file *f);
 void elf_close(const struct elf_file *f);
 /* The bytes at an offset of the file; NULL if it does not have all of them. */
 const void *elf_at(const struct elf_file *f, uint64_t offset, uint64_t bytes);
+/* A section by its number; NULL if the file has none, or not all of it. */
+const Elf64_Shdr *elf_section(const struct elf_file *f, uint32_t number);
 /* Its symbols, of a stripped file those that it exports; NULL: none. */
 const Elf64_Shdr *elf_symbols(const struct elf_file *f);
 

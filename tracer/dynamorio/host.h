@@ -290,6 +290,8 @@ void alloc_init(void);
 void alloc_forget_lock(void);
 void alloc_wrap(const module_data_t *module, const struct exports *exports);
 void alloc_wrap_hook(app_pc function, uint32_t which);
+/* And those under names of its own that it may not export. */
+void linked_allocators_wrap(const module_data_t *module);
 void alloc_mapped(void *dc, uint64_t address, uint64_t size);
 void alloc_shared(void *dc, uint64_t address, uint64_t size);
 void alloc_remapped(void *dc, uint64_t from, uint64_t old_size, uint64_t to, uint64_t size);

@@ -114,6 +114,7 @@ static void on_load(void *dc, const module_data_t *m, bool loaded) {
   thread_locals_load((uint64_t)m->start);
   struct exports exports = exports_of(m);
   alloc_wrap(m, &exports);
+  linked_allocators_wrap(m);
   creation_wrap(&exports);
   thread_locals_wrap(&exports);
   functions_wrap(m, &exports);

@@ -123,6 +123,10 @@ fn built(name: &str) -> String {
              gcc -DLIBRARY -O1 -shared -fPIC -o locals0.so {SOURCES}/locals.c
              for i in $(seq 1 131); do cp locals0.so locals$i.so; done
              gcc -O1 -g -rdynamic -pthread -o locals {SOURCES}/locals.c
+             gcc -DALLOCATOR -DPREFIX=scalable_ -shared -fPIC -s -o libscalable.so {SOURCES}/allocator.c
+             gcc -O1 -g -DPREFIX=scalable_ -o exported {SOURCES}/allocator.c -L. -lscalable -Wl,-rpath,$PWD
+             gcc -O1 -DALLOCATOR -DPREFIX=_own_je_ -c -o own.o {SOURCES}/allocator.c
+             gcc -O1 -g -DPREFIX=_own_je_ -o linked {SOURCES}/allocator.c own.o
              gcc -std=gnu11 -O1 -g -o callers {SOURCES}/callers.c
              objcopy --dump-section .eh_frame=frames callers
              tr '\\100-\\377' '\\300-\\377\\100-\\277' < frames > noise

@@ -46,6 +46,20 @@ fn exceptions_and_libraries_that_come_and_go() {
     check(&[&built("throws")], 1, 5);
 }
 
+/// Blocks are told apart, not the allocator's pool: of a stripped library as oneTBB's, and of jemalloc in the program
+/// itself, which does not export it.
+#[test]
+fn blocks_of_allocators_with_names_of_their_own() {
+    for program in ["exported", "linked"] {
+        let profile = check(&[&built(program)], 1, 1);
+        for (name, words) in [("first", 100_000), ("second", 200_000)] {
+            let block = profile.objects.iter().find(|o| o.name == name);
+            let block = block.map(|o| (o.size, o.writes));
+            assert_eq!(block, Some((8 * words, words)), "{program}: {name}");
+        }
+    }
+}
+
 /// As patchelf leaves many libraries of Python wheels. The tracer crashed there, or found none of its functions.
 #[test]
 fn libraries_whose_tables_were_moved() {
