@@ -124,7 +124,7 @@ pub struct HotLine {
     pub writes: u64,
     /// Fetches from this line, from samples.
     pub fetches: u64,
-    /// Of the accesses of all lines.
+    /// Of the accesses of the run.
     pub share: f64,
 }
 
@@ -274,7 +274,10 @@ fn first_touch_line(profile: &Profile, object: usize) -> Option<TouchingLine> {
 /// All source lines seen, most accesses first.
 #[must_use]
 pub fn hot_lines(profile: &Profile) -> Vec<HotLine> {
-    let total: u64 = profile.sites.iter().map(|s| s.reads + s.writes).sum();
+    let of_lines: u64 = profile.sites.iter().map(|s| s.reads + s.writes).sum();
+    // Samples may stand for more than was counted.
+    let accesses: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
+    let total = of_lines.max(accesses);
     let name = |o: Option<ObjectIx>| {
         let object = o.and_then(|o| profile.objects.get(o.at()));
         object.map(|o| o.name.clone()).unwrap_or_default()

@@ -23,6 +23,11 @@ const MAX_BEFORE: usize = 32;
 const GRANULE: u64 = 16;
 /// Variables that are named where they are one structure.
 const MOST_JOINED: usize = 4;
+/// A structure's lines have at most this many times the accesses that its samples stand for. A cache line with
+/// very many accesses is sampled only when it comes again (eviction_sample.h): where most were made at one go, the
+/// samples are of other code, and these accesses have no source line. Ours: by chance alone samples, each of which
+/// stands for 2048 accesses or more, are seldom that much too few.
+const MOST_SAMPLED: f64 = 32.0;
 /// Share of the samples whose source lines are kept.
 const LINES_KEPT: f64 = 0.999;
 
@@ -373,7 +378,8 @@ impl ObjectBuilder<'_> {
 }
 
 /// What an object was accessed is counted; only how its lines share that is from samples. So the
-/// reads of its rows add up to its reads, and the writes and fetches likewise.
+/// reads of its rows add up to its reads, and the writes and fetches likewise, unless its samples are
+/// far too few for its accesses.
 fn share_out(objects: &[Object], rows: &mut [SourceSite]) {
     let mut sums = vec![[0.0; 3]; objects.len()];
     for row in &*rows {
@@ -391,12 +397,16 @@ fn share_out(objects: &[Object], rows: &mut [SourceSite]) {
         else {
             continue;
         };
-        let part = |sampled: u64, n: usize, counted: u64| {
-            (sampled as f64 / sums[at][n].max(1.0) * counted as f64).round() as u64
+        let counted =
+            [objects[at].reads, objects[at].writes, objects[at].fetches].map(|n| n as f64);
+        let sampled = sums[at];
+        let known = (sampled[0] + sampled[1]) * MOST_SAMPLED / (counted[0] + counted[1]).max(1.0);
+        let part = |of_row: u64, n: usize, known: f64| {
+            (of_row as f64 / sampled[n].max(1.0) * counted[n] * known.min(1.0)).round() as u64
         };
-        row.reads = part(row.reads, 0, objects[at].reads);
-        row.writes = part(row.writes, 1, objects[at].writes);
-        row.fetches = part(row.fetches, 2, objects[at].fetches);
+        row.reads = part(row.reads, 0, known);
+        row.writes = part(row.writes, 1, known);
+        row.fetches = part(row.fetches, 2, 1.0);
     }
 }
 

@@ -234,7 +234,13 @@ pub fn hottest_lines(case: &FindingContext, object: ObjectIx) -> Vec<FindingLine
     let sites = case.profile.sites.iter();
     let mut sites: Vec<_> = sites.filter(|s| s.object == Some(object)).collect();
     let accesses = |s: &SourceSite| s.reads.saturating_add(s.writes);
-    let all: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
+    let of_sites: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
+    let counted = case
+        .profile
+        .objects
+        .get(object.at())
+        .map_or(0, |o| o.reads.saturating_add(o.writes));
+    let all = of_sites.max(counted as f64);
     sites.sort_by_key(|s| (std::cmp::Reverse(accesses(s)), &s.file, s.line));
     let least = sites.first().map_or(0, |s| accesses(s) / LEAST_OF_HOTTEST);
     let sites = sites

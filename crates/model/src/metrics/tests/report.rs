@@ -6,6 +6,7 @@ use crate::metrics::memory_traffic::{PageTraffic, TrafficAccuracy};
 use crate::metrics::metrics_report::PageReport;
 use crate::metrics::placement_accuracy::{PageMigrationTimeline, PlacementAccuracy};
 use crate::metrics::sharing::CoherenceMetrics;
+use crate::metrics::structures::hot_lines;
 use crate::metrics::thresholds::h_min;
 use crate::metrics::verdict::{mapping_verdict, VerdictInput};
 use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
@@ -278,6 +279,30 @@ fn structures_come_by_the_larger_of_their_shares() {
     assert_eq!(order(64_000), ["grid", "stack", "flag"]);
     // Of a single line that is followed nobody can say much.
     assert_eq!(order(64), ["stack", "flag", "grid"]);
+}
+
+/// Of two structures with half of the accesses each, samples know the lines of one, which has no more than half.
+#[test]
+fn lines_share_the_accesses_of_the_run() {
+    let object = |reads| Object {
+        reads,
+        ..Object::default()
+    };
+    let profile = Profile {
+        threads: vec![Thread {
+            reads: 1000,
+            ..Thread::default()
+        }],
+        objects: vec![object(500), object(500)],
+        sites: vec![SourceSite {
+            object: Some(ObjectIx(0)),
+            line: 1,
+            reads: 500,
+            ..SourceSite::default()
+        }],
+        ..Profile::default()
+    };
+    assert_eq!(hot_lines(&profile)[0].share, 0.5);
 }
 
 #[test]

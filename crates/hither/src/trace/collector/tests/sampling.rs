@@ -66,3 +66,21 @@ fn threads_that_sampling_has_missed_are_told_of() {
         .any(|l| l.contains("10 % of the accesses"));
     assert!(told, "{:?}", p.meta.limits);
 }
+
+/// Accesses that samples do not stand for, by far, have no line: one sampled read of 10,000 is nothing to go by.
+#[test]
+fn samples_that_are_far_too_few_do_not_speak_for_all_accesses() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.module(1, 0x400000, 0x40_9000, "/bin/app");
+    f.thread(1, 1, 0);
+    f.object(2, wire::OBJECT_VARIABLE, 1, 0x404000, 0x2000);
+    f.page(64, 0x404000, 1, 1);
+    f.count(1, 1, 64, 10_000, 0);
+    f.object_count(1, 2, [10_000, 0]);
+    f.site(1, 0x401010);
+    f.sample(1, (0x404000, 2), 1, 1, 1);
+    let sites = f.finish(&mut Names).sites;
+    let reads: Vec<u64> = sites.iter().map(|s| s.reads).collect();
+    assert_eq!(reads, [32]);
+}
