@@ -10,7 +10,9 @@
 //! is worth a placement (A_min of OPT 6.2.2, and [`LEAST_SHARE`] of the accesses), enough of it may
 //! find a line changed ([`LEAST_CHANGED`]), and the threads that communicate that much do so in at
 //! least half of the slices: a master that initialises or gathers results now and then is not busy
-//! in between. Severity: the share of CommV that is above the mean.
+//! in between. Several threads that communicate with one another, no more than they work, are those that do the
+//! work, and the others helpers of a run-time system or stages before and after: that is no imbalance.
+//! Severity: the share of CommV that is above the mean.
 use super::common::{communication_share, format_percent};
 use super::FindingContext;
 use crate::metrics::thresholds::{h_min, A_MIN};
@@ -82,6 +84,12 @@ impl CommunicationVolume {
         busy
     }
 
+    /// Of all that threads communicate, what these do.
+    fn share_of(&self, threads: &[usize]) -> f64 {
+        let theirs: f64 = threads.iter().map(|&t| self.of[t]).sum();
+        theirs / self.of.iter().sum::<f64>()
+    }
+
     /// Of all that threads communicate.
     fn share_above_mean(&self) -> f64 {
         let above = self.of.iter().map(|v| (v - self.mean).max(0.0));
@@ -104,10 +112,29 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
         return Vec::new();
     };
     let busy = volume.busiest_threads();
-    if busy.is_empty() || busy_time_share(case, &volume, &busy) < MOST_TIME {
+    if busy.is_empty()
+        || do_the_work(case, &volume, &busy)
+        || busy_time_share(case, &volume, &busy) < MOST_TIME
+    {
         return Vec::new();
     }
     vec![finding(case, &volume, &busy)]
+}
+
+/// Whether these are just the threads that work: several, which communicate with one another for most, and
+/// have hardly more of the communication than of the instructions.
+fn do_the_work(case: &FindingContext, volume: &CommunicationVolume, busy: &[usize]) -> bool {
+    let is_busy = |t: u32| busy.contains(&(t as usize));
+    let events = case.analysis.report.matrix.0.iter();
+    let among: u64 = events
+        .filter(|&&(i, j, _)| is_busy(i) && is_busy(j))
+        .map(|&(_, _, events)| events)
+        .sum();
+    let theirs: f64 = busy.iter().map(|&t| volume.of[t]).sum();
+    let more_than_work = |work: WorkShare| volume.share_of(busy) >= work.theirs * (1.0 + IMBALANCE);
+    busy.len() > 1
+        && 2.0 * among as f64 > theirs / 2.0
+        && work_share(case, busy).is_some_and(|work| !more_than_work(work))
 }
 
 /// Of the slices with communication, the share in which these threads communicate much more
@@ -143,8 +170,7 @@ fn finding(case: &FindingContext, volume: &CommunicationVolume, busy: &[usize]) 
         more => format!(", and {more} more at least {:.1} times", 1.0 + IMBALANCE),
     };
     let alone = work_share(case, busy).filter(|work| work.theirs >= work.even * (1.0 + IMBALANCE));
-    let all = volume.of.iter().sum::<f64>();
-    let theirs = busy.iter().map(|&t| volume.of[t]).sum::<f64>() / all;
+    let theirs = volume.share_of(busy);
     let title = match busy {
         [one] => format!(
             "{} communicates {:.1} times as much as the mean",

@@ -4,8 +4,10 @@
 //! part alike does none. Hot pages that belong to nodes are dealt out only by a loop that is, so they must lie in one
 //! stretch of one block: to interleave them would make remote what is local, and blocks that an allocator hands out
 //! here and there belong to no loop. What is hot goes by accesses, since who uses it works there; how much that is of the
-//! run, by memory traffic. Severity: the accesses to hot pages beyond an even spread, times the
-//! structure's share of the traffic.
+//! run, by memory traffic. Hot pages that belong to no node load the memory that serves them, so they must have that
+//! much of the structure's traffic too: locks that stay in caches, beside blocks that are filled once, have not.
+//! Severity: the accesses to hot pages beyond an even spread (where they belong to no node, their traffic, if that is
+//! less), times the structure's share of the traffic.
 use super::common::{
     app_exclusivity, format_percent, limit_findings, placeable_structures, ratio_or_zero_f64,
     shares_evidence, structure_finding, structure_label, thread_label, traffic_share, unit,
@@ -61,8 +63,17 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     if belongs && (uneven.is_none() || !by_loop) {
         return None;
     }
+    let of_traffic = traffic_of(case, hot.iter().map(|&at| pages[at]))
+        / traffic_of(case, pages.iter().copied()).max(1.0);
+    let harm = match belongs {
+        true => excess,
+        false => excess.min(of_traffic - of_pages),
+    };
+    if harm < EXCESS {
+        return None;
+    }
     let unit = unit(case);
-    let severity = excess * traffic_share(case, structure);
+    let severity = harm * traffic_share(case, structure);
     let mut finding = structure_finding(case, FindingKind::Concentrated, structure, severity);
     finding.title = format!(
         "{} of the accesses to {} go to {} of its pages{}",
@@ -90,6 +101,12 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     finding.evidence.extend(shares_evidence(case, structure));
     finding.fixes = fixes(case, structure, place, belongs);
     Some(finding)
+}
+
+/// The memory traffic of pages.
+fn traffic_of(case: &FindingContext, pages: impl Iterator<Item = usize>) -> f64 {
+    let uses = pages.flat_map(|page| case.analysis.traffic.uses(page));
+    uses.map(|u| u.accesses() as f64).sum()
 }
 
 /// The thread that uses a structure most, its share and how many use it, if several do and it
