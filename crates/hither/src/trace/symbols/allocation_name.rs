@@ -4,6 +4,7 @@
 //! after the variable that receives it there. A function that only hands the block on
 //! (`return malloc(n)`, or `p = malloc(n); ... return p;`) leaves the naming to its
 //! caller: `A = matrix_new(n)` makes the blocks `A` and `A[0]`, not `p` and `p[0]`.
+use super::demangle::{is_rust_library, short_arguments};
 use super::dwarf::DebugInfo;
 use super::line_table::{catch_panic, InlineFrame};
 use super::lvalue::{parse_lvalue, AllocationReceiver, Lvalue};
@@ -241,7 +242,7 @@ impl ProgramSymbols {
             let symbol = self.module(file).and_then(|m| m.function_symbol(*pc));
             let wraps = symbol
                 .as_ref()
-                .is_some_and(|s| frame_filter::is_wrapper(&s.name));
+                .is_some_and(|s| frame_filter::is_wrapper(&s.name) || is_rust_library(&s.name));
             let rank = match (frame_filter::is_runtime(file), wraps) {
                 (false, false) => 0,
                 (false, true) => 1,
@@ -270,7 +271,7 @@ impl ProgramSymbols {
         }
         AllocationName {
             name: frame_filter::offset_label(file, pc, symbol.as_ref()),
-            function: symbol.unwrap_or_default().name,
+            function: short_arguments(&symbol.unwrap_or_default().name),
             ..AllocationName::default()
         }
     }

@@ -43,17 +43,21 @@ pub fn unqualified(name: &str) -> &str {
     name.get(from..to).unwrap_or(name)
 }
 
+/// Template arguments, and Rust's `T as Trait`, that are longer are left out or cut short.
+const LONGEST_LIST: usize = 40;
+
 /// A function's name with long lists of template arguments left out:
-/// `std::mersenne_twister_engine<unsigned long, ...>::operator()` has 14 of them.
+/// `std::mersenne_twister_engine<unsigned long, ...>::operator()` has 14 of them. The type and trait of a
+/// method of Rust's are called by their last names where they are long: `<List as Push>::push`.
 pub fn short_arguments(name: &str) -> String {
-    const LONGEST: usize = 40;
+    let (mut out, name) = short_type(name).unwrap_or((String::new(), name));
     let class = name.find("operator").unwrap_or(name.len());
-    let (mut out, mut depth, mut from) = (String::new(), 0u32, 0);
+    let (mut depth, mut from) = (0u32, 0);
     for (at, byte) in name.bytes().enumerate().take(class) {
         match byte {
             b'<' if depth > 0 => depth += 1,
             // Not Rust's `<T as Trait>`.
-            b'<' if out.ends_with(|c: char| c.is_alphanumeric() || c == '_') => {
+            b'<' if out.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') => {
                 (depth, from) = (1, at)
             }
             b'>' if depth > 0 => {
@@ -61,7 +65,7 @@ pub fn short_arguments(name: &str) -> String {
                 let list = &name[from..=at];
                 match list.len() {
                     _ if depth > 0 => {}
-                    0..=LONGEST => out.push_str(list),
+                    0..=LONGEST_LIST => out.push_str(list),
                     _ => out.push_str("<...>"),
                 }
             }
@@ -72,6 +76,53 @@ pub fn short_arguments(name: &str) -> String {
     // A name that was cut off in a list.
     let rest = if depth > 0 { from } else { class };
     out + &name[rest..]
+}
+
+/// The type and trait that a method's name begins with in Rust, if they are long paths, and the rest of it.
+fn short_type(name: &str) -> Option<(String, &str)> {
+    let (type_name, trait_name, rest) = method_of(name)?;
+    if name.len() - rest.len() <= LONGEST_LIST || !type_name.contains("::") {
+        return None;
+    }
+    let short = match trait_name {
+        Some(of) => format!("<{} as {}>", unqualified(type_name), unqualified(of)),
+        None => format!("<{}>", unqualified(type_name)),
+    };
+    Some((short, rest))
+}
+
+/// Of `<Type as Trait>::method` and `<Type>::method` the type, the trait, and what follows.
+fn method_of(name: &str) -> Option<(&str, Option<&str>, &str)> {
+    let inside = name.strip_prefix('<')?;
+    let (mut depth, mut between) = (1u32, None);
+    for (at, byte) in inside.bytes().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            // An arrow of a function's type ends no list.
+            b'>' if at > 0 && inside.as_bytes()[at - 1] == b'-' => {}
+            b'>' => depth -= 1,
+            b' ' if depth == 1 && between.is_none() && inside[at..].starts_with(" as ") => {
+                between = Some(at);
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            let type_name = &inside[..between.unwrap_or(at)];
+            let of = between.map(|b| &inside[b + " as ".len()..at]);
+            return Some((type_name, of, &inside[at + 1..]));
+        }
+    }
+    None
+}
+
+/// Whether a function is one of Rust's library, by its name alone.
+pub fn is_rust_library(function: &str) -> bool {
+    const CRATES: [&str; 4] = ["alloc::", "core::", "hashbrown::", "std::"];
+    let of_library = |path: &str| CRATES.iter().any(|c| path.starts_with(c));
+    match method_of(function) {
+        Some((type_name, of, _)) => of_library(type_name) && of.is_none_or(of_library),
+        None => of_library(function),
+    }
 }
 
 /// A type's name without its default template arguments.

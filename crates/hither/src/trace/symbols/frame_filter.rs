@@ -1,6 +1,6 @@
 //! Which frame of an allocation's stack is the program's own, and what the block is
 //! called there.
-use super::demangle::unqualified;
+use super::demangle::{short_arguments, unqualified};
 use super::line_table::InlineFrame;
 use super::FunctionSymbol;
 use hither_profile::file_name;
@@ -155,7 +155,9 @@ pub fn offset_label(file: &Path, vaddr: u64, symbol: Option<&FunctionSymbol>) ->
     let module = file.file_name().map(|n| n.to_string_lossy());
     let module = module.unwrap_or_else(|| file.to_string_lossy());
     match symbol {
-        Some(FunctionSymbol { name, start }) => format!("{name}+{:#x} ({module})", vaddr - start),
+        Some(FunctionSymbol { name, start }) => {
+            format!("{}+{:#x} ({module})", short_arguments(name), vaddr - start)
+        }
         None => format!("{module}+{vaddr:#x}"),
     }
 }

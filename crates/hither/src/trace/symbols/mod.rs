@@ -163,7 +163,9 @@ impl Symbolizer for ProgramSymbols {
         let module = self.module(file)?;
         let innermost = module.frames(vaddr).into_iter().next().unwrap_or_default();
         let function = match innermost.function.as_str() {
-            "" => module.function_symbol(vaddr).unwrap_or_default().name,
+            "" => {
+                demangle::short_arguments(&module.function_symbol(vaddr).unwrap_or_default().name)
+            }
             name => name.to_owned(),
         };
         let known = innermost.line > 0 || !function.is_empty();

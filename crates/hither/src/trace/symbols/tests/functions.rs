@@ -1,6 +1,8 @@
 use super::Workshop;
 use crate::trace::symbolizer::Symbolizer;
-use crate::trace::symbols::demangle::{short_arguments, unqualified, without_defaults};
+use crate::trace::symbols::demangle::{
+    is_rust_library, short_arguments, unqualified, without_defaults,
+};
 use crate::trace::symbols::ProgramSymbols;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -156,11 +158,46 @@ fn long_template_arguments_are_left_out() {
             &format!("<{long} as T>::run"),
             format!("<{long} as T>::run"),
         ),
+        (
+            "<polars_core::series::SeriesWrap<polars_core::chunked_array::ChunkedArray<f64>> as polars_core::series::SeriesTrait>::arg_sort",
+            "<SeriesWrap as SeriesTrait>::arg_sort".to_owned(),
+        ),
+        (
+            &format!("<rayon_core::thread_pool::ThreadPool>::install::<{long}>::{{closure#0}}"),
+            "<rayon_core::thread_pool::ThreadPool>::install::<...>::{closure#0}".to_owned(),
+        ),
+        (
+            "<alloc::boxed::Box<dyn Fn(u32) -> u32> as core::ops::Fn<u32>>::call",
+            "<Box as Fn>::call".to_owned(),
+        ),
+        ("<a::b as c::d>::e", "<a::b as c::d>::e".to_owned()),
         ("ns::operator<< <int>", "ns::operator<< <int>".to_owned()),
         (&format!("cut<{long}"), format!("cut<{long}")),
         ("ä<ö>::ü", "ä<ö>::ü".to_owned()),
         ("", String::new()),
     ] {
         assert_eq!(short_arguments(name), expected, "{name}");
+    }
+}
+
+/// Blocks of a vector are their owner's, whatever trait it grows by.
+#[test]
+fn functions_of_rusts_library_are_known_by_their_names() {
+    for library in [
+        "<alloc::raw_vec::RawVecInner>::finish_grow",
+        "<alloc::vec::Vec<a::b> as core::clone::Clone>::clone",
+        "alloc::slice::hack::to_vec::<u8>",
+        "<hashbrown::raw::RawTableInner>::fallible_with_capacity::<alloc::alloc::Global>",
+    ] {
+        assert!(is_rust_library(library), "{library}");
+    }
+    for own in [
+        "<alloc::vec::Vec<u32> as a::Gather>::gather",
+        "<a::Series as core::clone::Clone>::clone",
+        "allocate",
+        "main",
+        "<cut",
+    ] {
+        assert!(!is_rust_library(own), "{own}");
     }
 }
