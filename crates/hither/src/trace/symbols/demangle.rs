@@ -85,10 +85,25 @@ fn short_type(name: &str) -> Option<(String, &str)> {
         return None;
     }
     let short = match trait_name {
-        Some(of) => format!("<{} as {}>", unqualified(type_name), unqualified(of)),
-        None => format!("<{}>", unqualified(type_name)),
+        Some(of) => format!("<{} as {}>", last_name(type_name), unqualified(of)),
+        None => format!("<{}>", last_name(type_name)),
     };
     Some((short, rest))
+}
+
+/// The last name of a path, of a closure with the function that it is in: `sort::{closure#0}`.
+fn last_name(path: &str) -> String {
+    let parent = |path| Some(str::strip_suffix(path, unqualified(path))?.strip_suffix("::")?);
+    let last = unqualified(path);
+    let Some(function) = parent(path).filter(|_| last.starts_with('{')) else {
+        return last.to_owned();
+    };
+    // Without its arguments: `sort::<f64>`.
+    let function = match unqualified(function).starts_with('<') {
+        true => parent(function).unwrap_or(function),
+        false => function,
+    };
+    format!("{}::{last}", unqualified(function))
 }
 
 /// Of `<Type as Trait>::method` and `<Type>::method` the type, the trait, and what follows.

@@ -170,6 +170,10 @@ fn long_template_arguments_are_left_out() {
             "<alloc::boxed::Box<dyn Fn(u32) -> u32> as core::ops::Fn<u32>>::call",
             "<Box as Fn>::call".to_owned(),
         ),
+        (
+            "<polars_core::frame::sort::<f64>::{closure#0} as core::ops::function::FnMut<()>>::call_mut",
+            "<sort::{closure#0} as FnMut>::call_mut".to_owned(),
+        ),
         ("<a::b as c::d>::e", "<a::b as c::d>::e".to_owned()),
         ("ns::operator<< <int>", "ns::operator<< <int>".to_owned()),
         (&format!("cut<{long}"), format!("cut<{long}")),

@@ -1,7 +1,7 @@
 //! Fixes that would cost more than they gain are not suggested.
 use super::data::by;
 use super::Made;
-use crate::metrics::findings::{concentrated, first_touch, read_mostly};
+use crate::metrics::findings::{communication_imbalance, concentrated, first_touch, read_mostly};
 use hither_profile::ObjectKind;
 
 /// What is hot of pages that belong to nodes is dealt out by a loop over one stretch of them, or not at all: to interleave
@@ -52,4 +52,27 @@ fn thread_local_variables_are_allocated_by_their_threads() {
     made.profile.objects[0].kind = ObjectKind::ThreadLocal;
     let fix = of_kind(&made);
     assert!(fix.what.contains("allocate its copy") && fix.copy.is_empty());
+}
+
+/// Two threads work and communicate with one another; two of the run-time system do little of either. Of 2400
+/// instructions 1600 are two thirds.
+#[test]
+fn threads_that_communicate_as_they_work_are_no_imbalance() {
+    let with = |threads: u32, helper: u64, events: &[(u32, u32, u64)]| {
+        let mut made = Made::new(threads)
+            .pages(1, 0, &vec![100; threads as usize])
+            .talk(0..1, events);
+        for thread in &mut made.profile.threads {
+            thread.instructions = helper;
+        }
+        made.profile.threads[0].instructions = 1000;
+        made.profile.threads[3].instructions = 600;
+        made
+    };
+    let pair = [(0, 3, 8000)];
+    with(4, 399, &pair).finds_nothing(communication_imbalance::find);
+    with(4, 400, &pair).finds(communication_imbalance::find);
+    // Both hand out work to four: they are waited for.
+    let hubs = [0, 3].map(|hub| [1, 2, 4, 5].map(|t| (hub.min(t), hub.max(t), 2000)));
+    with(6, 100, hubs.as_flattened()).finds(communication_imbalance::find);
 }

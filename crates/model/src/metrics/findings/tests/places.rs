@@ -270,27 +270,6 @@ fn idle_threads_are_no_measure_of_communication() {
     with(9).finds_nothing(communication_imbalance::find);
 }
 
-/// Two threads work and communicate with one another; two of the run-time system do little of either. Of 2400
-/// instructions 1600 are two thirds.
-#[test]
-fn threads_that_communicate_as_they_work_are_no_imbalance() {
-    let with = |threads: u32, helper: u64, events: &[(u32, u32, u64)]| {
-        let mut made = working(threads).talk(0..1, events);
-        for thread in &mut made.profile.threads {
-            thread.instructions = helper;
-        }
-        made.profile.threads[0].instructions = 1000;
-        made.profile.threads[3].instructions = 600;
-        made
-    };
-    let pair = [(0, 3, 8000)];
-    with(4, 399, &pair).finds_nothing(communication_imbalance::find);
-    with(4, 400, &pair).finds(communication_imbalance::find);
-    // Both hand out work to four: they are waited for.
-    let hubs = [0, 3].map(|hub| [1, 2, 4, 5].map(|t| (hub.min(t), hub.max(t), 2000)));
-    with(6, 100, hubs.as_flattened()).finds(communication_imbalance::find);
-}
-
 /// A_min: with 4 threads 1200 events in a second are 150 per cell. And one per 100 accesses.
 #[test]
 fn little_communication_is_no_imbalance() {
