@@ -4,10 +4,10 @@
 //! part alike does none. Hot pages that belong to nodes are dealt out only by a loop that is, so they must lie in one
 //! stretch of one block: to interleave them would make remote what is local, and blocks that an allocator hands out
 //! here and there belong to no loop. What is hot goes by accesses, since who uses it works there; how much that is of the
-//! run, by memory traffic. Hot pages that belong to no node load the memory that serves them, so they must have that
-//! much of the structure's traffic too: locks that stay in caches, beside blocks that are filled once, have not.
-//! Severity: the accesses to hot pages beyond an even spread (where they belong to no node, their traffic, if that is
-//! less), times the structure's share of the traffic.
+//! run, by memory traffic. Hot pages that belong to no node load the memory that serves them no more than by their
+//! own traffic: locks that stay in caches, beside blocks that are filled once, have next to none.
+//! Severity: the accesses to hot pages beyond an even spread (where they belong to no node, at most their part of the
+//! structure's traffic), times the structure's share of the traffic.
 use super::common::{
     app_exclusivity, format_percent, limit_findings, placeable_structures, ratio_or_zero_f64,
     shares_evidence, structure_finding, structure_label, thread_label, traffic_share, unit,
@@ -67,7 +67,7 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
         / traffic_of(case, pages.iter().copied()).max(1.0);
     let harm = match belongs {
         true => excess,
-        false => excess.min(of_traffic - of_pages),
+        false => excess.min(of_traffic),
     };
     if harm < EXCESS {
         return None;
