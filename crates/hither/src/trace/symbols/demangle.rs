@@ -93,7 +93,7 @@ fn short_type(name: &str) -> Option<(String, &str)> {
 
 /// The last name of a path, of a closure with the function that it is in: `sort::{closure#0}`.
 fn last_name(path: &str) -> String {
-    let parent = |path| Some(str::strip_suffix(path, unqualified(path))?.strip_suffix("::")?);
+    let parent = |path| str::strip_suffix(path, unqualified(path))?.strip_suffix("::");
     let last = unqualified(path);
     let Some(function) = parent(path).filter(|_| last.starts_with('{')) else {
         return last.to_owned();
