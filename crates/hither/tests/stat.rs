@@ -134,8 +134,8 @@ fn with_pages() -> Profile {
         line: 42,
         function: "relax".to_owned(),
         callee: "memcpy".to_owned(),
-        reads: 90,
-        writes: 10,
+        reads: 1_080_000,
+        writes: 120_000,
         fetches: 0,
     });
     for (path, reads) in [

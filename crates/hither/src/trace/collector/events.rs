@@ -1,7 +1,7 @@
 //! The event ring -> regions, heap and processes, in the order things happened.
 use super::deadline::Deadline;
 use super::heap::{self, HeapTracker};
-use super::object_rows::{ObjectName, ObjectRows};
+use super::object_rows::{ObjectKey, ObjectRows};
 use super::regions::RegionMap;
 use super::thread_rows::ThreadRows;
 use crate::program::mpi;
@@ -86,8 +86,8 @@ impl TargetState {
     }
 
     /// What a structure of a process is counted as.
-    pub fn object_name(&mut self, object: ObjectName, segment: &Segment) -> ObjectName {
-        self.objects.name(object, segment, &mut self.regions)
+    pub fn object_counted_as(&mut self, object: ObjectKey, segment: &Segment) -> ObjectKey {
+        self.objects.counted_as(object, segment, &mut self.regions)
     }
 
     /// A process has ended, and all that it did has been read.

@@ -6,8 +6,8 @@ use super::target_objects::ObjectIds;
 use hither_sys::{wire, Segment};
 use std::collections::{HashMap, HashSet};
 
-/// Process, id there.
-pub type ObjectName = (u32, u32);
+/// A structure: the process that it is of, and its id there.
+pub type ObjectKey = (u32, u32);
 
 /// What makes two structures of a row the same, addresses as (region, ELF address).
 #[derive(PartialEq, Eq, Hash)]
@@ -24,11 +24,11 @@ enum ObjectMeaning {
 pub struct ObjectRows {
     pub ids: ObjectIds,
     /// By the row of the process.
-    known: HashMap<(u32, ObjectMeaning), ObjectName>,
+    known: HashMap<(u32, ObjectMeaning), ObjectKey>,
     /// Rows of which the structures of the first process are known.
     entered: HashSet<u32>,
-    /// By process and its id, for processes that share a row.
-    names: HashMap<u32, HashMap<u32, ObjectName>>,
+    /// What structures are counted as, by process and id there, for processes that share a row.
+    counted_as: HashMap<u32, HashMap<u32, ObjectKey>>,
     /// How many processes that were forked from this one know its structures.
     forks: HashMap<u32, u32>,
     /// Processes that have ended before these.
@@ -37,12 +37,12 @@ pub struct ObjectRows {
 
 impl ObjectRows {
     /// What a structure is counted as.
-    pub fn name(
+    pub fn counted_as(
         &mut self,
-        (process, id): ObjectName,
+        (process, id): ObjectKey,
         segment: &Segment,
         regions: &mut RegionMap,
-    ) -> ObjectName {
+    ) -> ObjectKey {
         let row = regions.row_of(process);
         if row == process {
             return (process, id);
@@ -50,7 +50,7 @@ impl ObjectRows {
         if id <= wire::OBJECT_FREE {
             return (row, id);
         }
-        let known = self.names.get(&process).and_then(|names| names.get(&id));
+        let known = self.counted_as.get(&process).and_then(|keys| keys.get(&id));
         if let Some(&known) = known {
             return known;
         }
@@ -62,17 +62,17 @@ impl ObjectRows {
         };
         // Processes of one row mostly have one parent.
         let inherited = self.ids.record(segment, row, id) == Some(record);
-        let name = match meaning(record, segment, regions) {
+        let key = match meaning(record, segment, regions) {
             _ if inherited => (row, id),
             Some(meaning) => *self.known.entry((row, meaning)).or_insert((process, id)),
             None => (process, id),
         };
-        self.names.entry(process).or_default().insert(id, name);
-        name
+        self.counted_as.entry(process).or_default().insert(id, key);
+        key
     }
 
     /// The record of a structure.
-    pub fn record(&mut self, (process, id): ObjectName, segment: &Segment) -> Option<u32> {
+    pub fn record(&mut self, (process, id): ObjectKey, segment: &Segment) -> Option<u32> {
         let known = self.ids.record(segment, process, id);
         known.or_else(|| {
             self.ids.read_new(segment);
@@ -100,9 +100,9 @@ impl ObjectRows {
             return (process, record);
         }
         let id = segment.target_object(record).id;
-        let name = self.name((process, id), segment, regions);
-        let known = self.record(name, segment);
-        known.map_or((process, record), |record| (name.0, record))
+        let key = self.counted_as((process, id), segment, regions);
+        let known = self.record(key, segment);
+        known.map_or((process, record), |record| (key.0, record))
     }
 
     /// A process was forked from another.
@@ -130,7 +130,7 @@ impl ObjectRows {
         self.forget_process(process, segment, regions);
     }
 
-    /// Forgets the structures of a process that count under other names, once nobody knows them any more; then those
+    /// Forgets the structures of a process that count under other keys, once nobody knows them any more; then those
     /// of its parent, if that waits for it.
     fn forget_process(&mut self, process: u32, segment: &Segment, regions: &RegionMap) {
         let mut next = Some(process);
@@ -141,8 +141,8 @@ impl ObjectRows {
             }
             self.forks.remove(&process);
             if regions.row_of(process) != process {
-                let names = self.names.remove(&process).unwrap_or_default();
-                let gone = names.iter().filter(|(&id, &name)| name != (process, id));
+                let keys = self.counted_as.remove(&process).unwrap_or_default();
+                let gone = keys.iter().filter(|(&id, &key)| key != (process, id));
                 let gone = gone.filter_map(|(&id, _)| self.ids.forget(process, id));
                 segment.forget_objects(gone.collect());
             }

@@ -4,7 +4,7 @@
 //! everything else is known when the sample is drained.
 use super::code_lines::CodePlace;
 use super::events::TargetState;
-use super::object_rows::ObjectName;
+use super::object_rows::ObjectKey;
 use super::regions::RegionMap;
 use super::small_blocks::SmallBlockPlaces;
 use hither_profile::{RegionKind, SourceSite};
@@ -53,7 +53,7 @@ impl SampleTally {
     ) {
         let overwritten = segment.drain_samples(thread, |sample| {
             let id = u32::from(sample.object);
-            let object = (id != 0).then(|| target.object_name((process, id), segment));
+            let object = (id != 0).then(|| target.object_counted_as((process, id), segment));
             let place = target.regions.locate(process, sample.address);
             self.add(segment, &sample, (object, place), &mut target.regions);
             if let (Some(object), Some(place)) = (object, place) {
@@ -67,7 +67,7 @@ impl SampleTally {
         &mut self,
         segment: &Segment,
         sample: &wire::EvictionSample,
-        (object, place): (Option<ObjectName>, Option<(u32, u64)>),
+        (object, place): (Option<ObjectKey>, Option<(u32, u64)>),
         regions: &mut RegionMap,
     ) {
         let weight = u64::from(sample.weight);

@@ -6,7 +6,7 @@
 use super::address_space::PageName;
 use super::deadline::Deadline;
 use super::events::TargetState;
-use super::object_rows::ObjectName;
+use super::object_rows::ObjectKey;
 use super::pages::PageReader;
 use super::regions::PAGE_BITS;
 use super::thread_rows::ThreadNumbers;
@@ -209,11 +209,11 @@ impl SharedLines {
     ) {
         segment.drain_line_observations(slot, |seen| {
             self.add(segment, thread, &seen);
-            self.add_object(&seen, |id| target.object_name((process, id), segment));
+            self.add_object(&seen, |id| target.object_counted_as((process, id), segment));
         });
     }
 
-    fn add_object(&mut self, seen: &wire::LineObservation, name: impl FnOnce(u32) -> ObjectName) {
+    fn add_object(&mut self, seen: &wire::LineObservation, name: impl FnOnce(u32) -> ObjectKey) {
         let known = matches!(seen.kind, wire::OBSERVED_LOW | wire::OBSERVED_UPPER) && seen.n != 0;
         if known && self.objects.len() < MAX_USES {
             let granule = u32::from(seen.at) >> GRANULE_LOG2;

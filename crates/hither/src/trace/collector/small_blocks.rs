@@ -5,7 +5,7 @@
 //! touched them first.
 use super::address_space::PageName;
 use super::events::TargetState;
-use super::object_rows::ObjectName;
+use super::object_rows::ObjectKey;
 use super::regions::PAGE_BITS;
 use hither_sys::{wire, Segment};
 use std::collections::hash_map::{Entry, HashMap};
@@ -26,7 +26,7 @@ impl SmallBlockPlaces {
     /// A sample lies in this object, at an offset of a region.
     pub fn add(
         &mut self,
-        (process, id): ObjectName,
+        (process, id): ObjectKey,
         (region, offset): (u32, u64),
         segment: &Segment,
         target: &mut TargetState,

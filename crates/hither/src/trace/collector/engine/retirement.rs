@@ -224,7 +224,7 @@ impl CollectorEngine {
             let process = self.segment.thread(slot).process;
             let (objects, target) = (&mut self.ended_objects, &mut self.target_state);
             self.segment.for_each_object_count(slot, |id, count| {
-                let (process, id) = target.object_name((process, id), &self.segment);
+                let (process, id) = target.object_counted_as((process, id), &self.segment);
                 add_count(objects, (key, process, id), count);
             });
             let seen = self.threads.seen.get(slot as usize);
@@ -244,7 +244,7 @@ impl CollectorEngine {
             let process = self.segment.thread(slot).process;
             let target = &mut self.target_state;
             self.segment.for_each_object_count(slot, |id, count| {
-                let (process, id) = target.object_name((process, id), &self.segment);
+                let (process, id) = target.object_counted_as((process, id), &self.segment);
                 add_count(&mut counts, (key, process, id), count);
             });
         }
@@ -270,7 +270,7 @@ impl CollectorEngine {
                 let counts = [left.reads, left.writes, 0];
                 if let Some((id, count)) = left.object_count() {
                     let named = (thread.process, id);
-                    let (process, id) = self.target_state.object_name(named, &self.segment);
+                    let (process, id) = self.target_state.object_counted_as(named, &self.segment);
                     add_count(&mut self.ended_objects, (key, process, id), count);
                 }
                 self.page_reader
