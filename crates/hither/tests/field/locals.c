@@ -17,14 +17,14 @@ __attribute__((constructor)) static void begin(void) {
 #else
 #include <pthread.h>
 
-#define FOR_10(DO, n) DO(n##0) DO(n##1) DO(n##2) DO(n##3) DO(n##4) DO(n##5) DO(n##6) DO(n##7) DO(n##8) DO(n##9)
-#define FOR_ALL(DO)                                                                                                    \
-  FOR_10(DO, 10)                                                                                                       \
-  FOR_10(DO, 11)                                                                                                       \
-  FOR_10(DO, 12) FOR_10(DO, 13) FOR_10(DO, 14) FOR_10(DO, 15) FOR_10(DO, 16) FOR_10(DO, 17) FOR_10(DO, 18)             \
-      FOR_10(DO, 19) FOR_10(DO, 20) FOR_10(DO, 21) FOR_10(DO, 22) FOR_10(DO, 23) FOR_10(DO, 24) FOR_10(DO, 25)         \
-          FOR_10(DO, 26) FOR_10(DO, 27) FOR_10(DO, 28) FOR_10(DO, 29) FOR_10(DO, 30) FOR_10(DO, 31) FOR_10(DO, 32)     \
-              FOR_10(DO, 33) FOR_10(DO, 34) FOR_10(DO, 35)
+#define FOR_5(DO, n) DO(n##0) DO(n##1) DO(n##2) DO(n##3) DO(n##4)
+#define FOR_10(DO, n) FOR_5(DO, n) DO(n##5) DO(n##6) DO(n##7) DO(n##8) DO(n##9)
+#define FROM_100(DO) FOR_10(DO, 10) FOR_10(DO, 11) FOR_10(DO, 12) FOR_10(DO, 13) FOR_10(DO, 14)
+#define FROM_150(DO) FOR_10(DO, 15) FOR_10(DO, 16) FOR_10(DO, 17) FOR_10(DO, 18) FOR_10(DO, 19)
+#define FROM_200(DO) FOR_10(DO, 20) FOR_10(DO, 21) FOR_10(DO, 22) FOR_10(DO, 23) FOR_10(DO, 24)
+#define FROM_250(DO) FOR_10(DO, 25) FOR_10(DO, 26) FOR_10(DO, 27) FOR_10(DO, 28) FOR_10(DO, 29)
+#define FROM_300(DO) FOR_10(DO, 30) FOR_10(DO, 31) FOR_10(DO, 32) FOR_10(DO, 33) FOR_10(DO, 34)
+#define FOR_ALL(DO) FROM_100(DO) FROM_150(DO) FROM_200(DO) FROM_250(DO) FROM_300(DO) FOR_10(DO, 35)
 #define DECLARE(n) static __thread volatile long v##n[n];
 #define TOUCH(n)                                                                                                       \
   for (int k = 0; k < WRITES; k++) v##n[0] = k;
