@@ -48,7 +48,7 @@ fn program_of(place: &Place, source: &Path, name: &str) {
 fn joined(place: &Place, name: &str) -> Vec<String> {
     let line = format!(
         "setpriv --reuid {STRANGER} --regid {STRANGER} --clear-groups ./{name} & program=$!; sleep 0.3; \
-         timeout --signal INT 2 {HITHER} auto -q -o joined --pid $program; done=$?; \
+         timeout --signal INT 2 {HITHER} auto -q -o joined --pid $program --yes; done=$?; \
          kill $program; wait; exit $done"
     );
     let start = Instant::now();

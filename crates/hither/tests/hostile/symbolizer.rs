@@ -43,7 +43,7 @@ fn for_a_process_of_another_user_it_is_that_user() {
     let place = Place::new();
     let seen = place.shell(&format!(
         "setpriv --reuid {STRANGER} --regid {STRANGER} --clear-groups sleep 60 & program=$!; sleep 0.3; \
-         {HITHER} auto -q -o p --pid $program & hither=$!; {FIND}; \
+         {HITHER} auto -q -o p --pid $program --yes & hither=$!; {FIND}; \
          cat /proc/$symbols/status; kill $program; wait"
     ));
     let shown = text(&seen.stdout);

@@ -5,6 +5,7 @@ use hither_profile::{PlacementComparison, PredictedPlacement, RatioEstimate};
 use super::args::BreakdownTable;
 use super::render_by;
 use crate::app::policy_pair::ThreadPolicyArg;
+use crate::app::study::verdict::is_sure;
 use crate::cli::style::{
     count, percent, shell_line, strip_control_characters, three_digits, TerminalStyle,
 };
@@ -215,10 +216,27 @@ fn notes(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<String> {
     notes
 }
 
+/// The fastest, unless that may be chance: then the fastest of those that are surely faster than the first.
+fn worth_trying(forecast: &PlacementComparison) -> Option<&PredictedPlacement> {
+    let best = forecast.placements.get(forecast.best as usize)?;
+    let may_be_chance = |time: RatioEstimate| time.half_width.is_some() && !is_sure(time);
+    if forecast.best == 0 || !best.relative.time.is_some_and(may_be_chance) {
+        return Some(best);
+    }
+    let gain = |time: &RatioEstimate| is_sure(*time) && time.value < 1.0;
+    let faster = forecast.placements.iter();
+    let faster = faster.filter_map(|p| Some((p, p.relative.time.filter(gain)?.value)));
+    faster
+        .min_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map(|(p, _)| p)
+}
+
 /// What to type now.
 pub fn next(forecast: &PlacementComparison, topology: Option<&str>) -> String {
-    let best = &forecast.placements[forecast.best as usize];
     let file = forecast.source.file.as_str();
+    let Some(best) = worth_trying(forecast) else {
+        return shell_line(["hither", "report", file].iter());
+    };
     let mut words = vec!["hither"];
     if let Some(placement) = &best.file {
         if topology.is_some() {
@@ -275,6 +293,33 @@ mod tests {
             "scatter",
             "hither map app.hither --policy scatter --data first-touch",
         );
+    }
+
+    #[test]
+    fn what_may_be_chance_is_no_placement_to_make() {
+        let check = |half_width, other: Option<f64>, expected| {
+            let mut forecast = forecast("scatter");
+            forecast.placements.push(PredictedPlacement {
+                thread_policy: "compact".to_owned(),
+                ..PredictedPlacement::default()
+            });
+            let ratio = |value, half_width| RatioEstimate { value, half_width };
+            let times = [
+                Some(ratio(1.0, Some(0.0))),
+                Some(ratio(0.4, half_width)),
+                other.map(|value| ratio(value, Some(0.1))),
+            ];
+            for (placement, time) in forecast.placements.iter_mut().zip(times) {
+                placement.relative.time = time;
+            }
+            assert_eq!(next(&forecast, None), expected);
+        };
+        let map = |policy| format!("hither map app.hither --policy {policy} --data first-touch");
+        check(Some(0.5), None, map("scatter"));
+        check(Some(1.5), None, "hither report app.hither".to_owned());
+        check(Some(1.5), Some(0.8), map("compact"));
+        check(Some(1.5), Some(0.95), "hither report app.hither".to_owned());
+        check(None, None, map("scatter"));
     }
 
     #[test]

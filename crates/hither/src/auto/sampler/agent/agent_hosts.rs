@@ -24,10 +24,6 @@ const TRIES: u32 = 10;
 /// processes take, and no less than [`AT_LEAST`].
 const REST: u32 = 500;
 const AT_LEAST: Duration = Duration::from_millis(100);
-/// And where there is news. Each news was scanned for at once: of a program with 16,000 mappings that alone took more
-/// than the budget.
-const HURRIED_REST: u32 = 50;
-
 /// Bytes of what may be stacks, and is left alone, that somebody may miss: stacks are small.
 const WORTH_TELLING: u64 = 32 << 20;
 
@@ -110,33 +106,27 @@ pub trait AgentHost: Sized {
 /// When all mappings of a process were looked at, which costs much in a large one.
 #[derive(Debug, Default)]
 pub struct ScanThrottle {
-    /// When the last scan ended, and what it took.
+    /// When the last scan ended, and what it took; `None`: the next one is due.
     last: Option<(Instant, Duration)>,
-    /// There is news: the next one is not to wait for long.
-    hurried: bool,
 }
 
 impl ScanThrottle {
     /// Whether the next scan is due, with this many processes to scan.
     pub fn are_due(&self, now: Instant, hosts: u32) -> bool {
         self.last.is_none_or(|(at, took)| {
-            let rest = match self.hurried {
-                true => took.saturating_mul(HURRIED_REST),
-                false => AT_LEAST.max(took.saturating_mul(REST.saturating_mul(hosts))),
-            };
-            now.saturating_duration_since(at) >= rest
+            let rest = took.saturating_mul(REST.saturating_mul(hosts));
+            now.saturating_duration_since(at) >= AT_LEAST.max(rest)
         })
     }
 
     /// One that began then is over.
     pub fn scan_done(&mut self, began: Instant) {
         self.last = Some((Instant::now(), began.elapsed()));
-        self.hurried = false;
     }
 
-    /// One more is to come soon.
+    /// One more is due.
     pub fn request_scan(&mut self) {
-        self.hurried = true;
+        self.last = None;
     }
 }
 
@@ -435,28 +425,25 @@ mod tests {
         assert!(!has_threads(pid));
     }
 
-    /// A scan of all mappings, when the last one took that many milliseconds and ended so long ago.
+    /// A scan of all mappings, when the last one took that many milliseconds and ended so long ago, of two processes.
     #[test]
-    fn news_make_a_scan_come_soon_but_not_at_any_cost() {
+    fn scans_that_take_long_are_rare_unless_there_is_news() {
         let ms = Duration::from_millis;
-        let check = |took, passed, hurried, expected| {
+        let check = |took, passed, expected| {
             let ended = Instant::now();
-            let throttle = ScanThrottle {
+            let mut throttle = ScanThrottle {
                 last: Some((ended, ms(took))),
-                hurried,
             };
             let due = throttle.are_due(ended + ms(passed), 2);
-            assert_eq!(due, expected, "{took} {passed} {hurried}");
+            assert_eq!(due, expected, "{took} {passed}");
+            throttle.request_scan();
+            assert!(throttle.are_due(ended, 2));
         };
         assert!(ScanThrottle::default().are_due(Instant::now(), 2));
-        check(0, 99, false, false);
-        check(0, 100, false, true);
-        check(0, 0, true, true);
-        check(1, 999, false, false);
-        check(1, 1000, false, true);
-        check(1, 50, true, true);
-        check(100, 4999, true, false);
-        check(100, 5000, true, true);
+        check(0, 99, false);
+        check(0, 100, true);
+        check(1, 999, false);
+        check(1, 1000, true);
     }
 
     #[test]
