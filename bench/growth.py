@@ -24,7 +24,7 @@ import threading
 import time
 from pathlib import Path
 
-from measure import machine
+from measure import machine, reap
 
 ROOT = Path(__file__).resolve().parent.parent
 MIB = 1 << 20
@@ -106,15 +106,6 @@ def run(command, limit):
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {err.strip()[-300:]}")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"cpu": cpu, "own": watcher.own, "shared": watcher.shared, "out": out}
-
-
-def reap():
-    """Waits for those that outlived their parents, who have become our children."""
-    try:
-        while True:
-            os.wait()
-    except ChildProcessError:
-        pass
 
 
 def traced(hither, program, size, n, folder, limit):

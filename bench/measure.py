@@ -139,6 +139,15 @@ def failure(result):
     return None
 
 
+def reap():
+    """Waits for those that outlived their parents, who have become our children."""
+    try:
+        while True:
+            os.wait()
+    except ChildProcessError:
+        pass
+
+
 def machine():
     info = {}
     for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from measure import machine
+from measure import machine, reap
 
 ROOT = Path(__file__).resolve().parent.parent
 CPU_LIMIT = 1.0  # per cent
@@ -50,15 +50,6 @@ def run(command):
         print(f"failed: {' '.join(command)}: {done.stderr.strip()[-300:]}", file=sys.stderr)
         return None
     return children_cpu() - before, done.stdout
-
-
-def reap():
-    """Waits for those that outlived their parents, who have become our children."""
-    try:
-        while True:
-            os.wait()
-    except ChildProcessError:
-        pass
 
 
 def in_turn(repeat, commands, figure):

@@ -227,10 +227,7 @@ static void before_free(void *wrap, void **data) {
   forget(drwrap_get_drcontext(wrap), argument(wrap, 0));
 }
 
-static const struct {
-  const char *name;
-  uint32_t which;
-} allocators[] = {
+const struct allocation_function allocation_functions[ALLOCATION_FUNCTIONS] = {
     {"malloc", HI_ALLOC_MALLOC},
     {"calloc", HI_ALLOC_CALLOC},
     {"realloc", HI_ALLOC_REALLOC},
@@ -263,8 +260,8 @@ void alloc_wrap(const module_data_t *m, const struct exports *exports) {
   /* ld.so has allocators of its own for use before those of libc; their blocks are never freed. */
   const char *name = dr_module_preferred_name(m);
   if (name && strncmp(name, "ld-linux", 8) == 0) return;
-  for (size_t i = 0; i < sizeof allocators / sizeof allocators[0]; i++) {
-    app_pc function = exports_find(exports, allocators[i].name);
-    if (function) alloc_wrap_hook(function, allocators[i].which);
+  for (size_t i = 0; i < ALLOCATION_FUNCTIONS; i++) {
+    app_pc function = exports_find(exports, allocation_functions[i].name);
+    if (function) alloc_wrap_hook(function, allocation_functions[i].which);
   }
 }

@@ -290,6 +290,12 @@ void alloc_init(void);
 void alloc_forget_lock(void);
 void alloc_wrap(const module_data_t *module, const struct exports *exports);
 void alloc_wrap_hook(app_pc function, uint32_t which);
+struct allocation_function {
+  const char *name;
+  uint32_t which; /* HI_ALLOC_* */
+};
+#define ALLOCATION_FUNCTIONS 13
+extern const struct allocation_function allocation_functions[ALLOCATION_FUNCTIONS]; /* of C and C++ */
 /* And those under names of its own that it may not export. */
 void linked_allocators_wrap(const module_data_t *module);
 void alloc_mapped(void *dc, uint64_t address, uint64_t size);

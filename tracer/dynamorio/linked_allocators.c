@@ -6,17 +6,8 @@
 #define MOST_FOUND 64u
 #define LONGEST_NAME 48u
 
-static const struct {
-  const char *name;
-  uint32_t which;
-} functions[] = {
-    {"malloc", HI_ALLOC_MALLOC},
-    {"calloc", HI_ALLOC_CALLOC},
-    {"realloc", HI_ALLOC_REALLOC},
-    {"aligned_alloc", HI_ALLOC_ALIGNED},
-    {"memalign", HI_ALLOC_ALIGNED},
-    {"posix_memalign", HI_ALLOC_MEMALIGN_OUT},
-    {"free", HI_ALLOC_FREE},
+/* Beside those of C. */
+static const struct allocation_function own[] = {
     /* jemalloc: with flags */
     {"mallocx", HI_ALLOC_MALLOC},
     {"rallocx", HI_ALLOC_REALLOC},
@@ -40,7 +31,7 @@ static const struct {
 struct found {
   const char *name;
   size_t prefix;
-  uint32_t function;
+  uint32_t which;
   uint64_t address;
 };
 
@@ -55,17 +46,28 @@ static bool is_prefix(const char *name, size_t length) {
   return (length == 3 && memcmp(name, "mi_", 3) == 0) || (length == 9 && memcmp(name, "scalable_", 9) == 0);
 }
 
+/* One of these that a name of so many bytes at most is; NULL: none. */
+static const struct allocation_function *named(const struct allocation_function *all, size_t n, const char *name,
+                                               size_t bytes) {
+  for (size_t i = 0; i < n; i++) {
+    size_t length = strlen(all[i].name) + 1;
+    if (length <= bytes && memcmp(name, all[i].name, length) == 0) return &all[i];
+  }
+  return NULL;
+}
+
 /* A name that ends within so many bytes. */
 static bool is_allocator(const char *name, size_t bytes, struct found *f) {
   if (bytes > LONGEST_NAME) bytes = LONGEST_NAME;
   for (size_t length = 1; length <= bytes && name[length - 1]; length++) {
     if (name[length - 1] != '_' || !is_prefix(name, length)) continue;
-    for (uint32_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-      size_t rest = strlen(functions[i].name) + 1;
-      if (rest > bytes - length || memcmp(name + length, functions[i].name, rest) != 0) continue;
-      *f = (struct found){.name = name, .prefix = length, .function = i};
-      return true;
-    }
+    const char *rest = name + length;
+    const struct allocation_function *function =
+        named(allocation_functions, ALLOCATION_FUNCTIONS, rest, bytes - length);
+    if (!function) function = named(own, sizeof own / sizeof *own, rest, bytes - length);
+    if (!function) continue;
+    *f = (struct found){.name = name, .prefix = length, .which = function->which};
+    return true;
   }
   return false;
 }
@@ -89,7 +91,7 @@ static uint32_t find(const module_data_t *m, const struct elf_file *f, struct fo
 /* Whether one with the same beginning does this. */
 static bool has(const struct found *found, uint32_t n, const struct found *like, uint32_t which) {
   for (uint32_t i = 0; i < n; i++)
-    if (functions[found[i].function].which == which && found[i].prefix == like->prefix &&
+    if (found[i].which == which && found[i].prefix == like->prefix &&
         memcmp(found[i].name, like->name, like->prefix) == 0)
       return true;
   return false;
@@ -103,6 +105,6 @@ void linked_allocators_wrap(const module_data_t *m) {
   /* A function of another kind may happen to have such a name; an allocator has both. */
   for (uint32_t i = 0; i < n; i++)
     if (has(found, n, &found[i], HI_ALLOC_MALLOC) && has(found, n, &found[i], HI_ALLOC_FREE))
-      alloc_wrap_hook((app_pc)found[i].address, functions[found[i].function].which);
+      alloc_wrap_hook((app_pc)found[i].address, found[i].which);
   elf_close(&f);
 }
