@@ -13,10 +13,11 @@ Seen: Pearson's correlation over all pairs of threads with the program's known p
 the sharing matrix summed over the run; the median over the runs. Exit status 1 where
 something failed; a target that is missed only says so.
 
-With --folder, of the executables there, which are run without arguments: their pattern is what
-`hither trace` sees of the same program, and the cost is all of it, start and end too."""
+With --folder, of the executables there, which are run without arguments: their patterns are the
+communication and the coherence events that `hither trace` sees of the same program, and the cost is all
+of it, start and end too. Communication counts all accesses to what others access, also those of a thread that waits
+for a flag; coherence events are what placing threads can save."""
 import argparse
-import csv
 import json
 import os
 import random
@@ -90,15 +91,17 @@ def known(pattern):
 
 
 def traced(command, folder, options):
-    """The weight of each pair of threads by a trace."""
+    """The weight of each pair of threads by a trace: of communication and of coherence events."""
     if cpu_of([options.hither, "trace", "-q", "-o", "traced", "--"] + command, folder) is None:
         sys.exit(1)
-    path = Path(folder, "traced.csv")
-    path.unlink(missing_ok=True)
-    subprocess.run([options.hither, "stat", "--matrix", path, "traced.hither"], cwd=folder, check=True,
-                   stdout=subprocess.DEVNULL)
-    rows = [[float(cell) for cell in row] for row in csv.reader(path.open()) if row]
-    return {(i, j): rows[i][j] for i in range(len(rows)) for j in range(i + 1, len(rows))}
+    stat = subprocess.run([options.hither, "stat", "--json", "traced.hither"], cwd=folder, check=True,
+                          capture_output=True, text=True)
+    stat = json.loads(stat.stdout)
+    threads = len(stat["threads"])
+    pairs = [(i, j) for i in range(threads) for j in range(i + 1, threads)]
+    for rows in stat["matrix"], stat["coherence"]["matrix"]:
+        weights = {(i, j): float(weight) for i, j, weight in rows}
+        yield {pair: weights.get(pair, 0.0) for pair in pairs}
 
 
 def correlation(matrix, pattern):
@@ -123,8 +126,8 @@ def interval(plain, followed, rounds=2000):
 class Program:
     """A program and what its runs were like, plain and followed."""
 
-    def __init__(self, name, command, pattern, folder, budgets):
-        self.name, self.command, self.pattern, self.folder = name, command, pattern, folder
+    def __init__(self, name, command, patterns, folder, budgets):
+        self.name, self.command, self.patterns, self.folder = name, command, patterns, folder
         self.plain, self.followed = [], {budget: [] for budget in budgets}
         self.matrices = {budget: [] for budget in budgets}
         self.start = 0.0
@@ -136,7 +139,7 @@ class Program:
         source = ROOT / "workloads" / f"{name}.c"
         subprocess.run(["gcc", *FLAGS, f"-DTEAM_MAX={THREADS}", "-o", program, source], check=True)
         command = [program] + (quick if options.quick else full)
-        made = Program(name, command, pattern and known(pattern), folder, budgets)
+        made = Program(name, command, [known(pattern)] if pattern else [], folder, budgets)
         idle = [program] + quick
         auto = [options.hither, "auto", "-q", "--json-lines", "lines", "-o", "nothing", "--"]
         figures = [(cpu_of(idle, folder), cpu_of(auto + idle, folder)) for _ in range(9)]
@@ -145,8 +148,7 @@ class Program:
 
     @staticmethod
     def theirs(path, folder, options, budgets):
-        pattern = traced([path], folder, options)
-        return Program(Path(path).name, [path], pattern, folder, budgets)
+        return Program(Path(path).name, [path], list(traced([path], folder, options)), folder, budgets)
 
     def round(self, options):
         """A run of each kind, in turn; whether all went well."""
@@ -165,11 +167,9 @@ class Program:
         return True
 
     def rows(self):
-        """(budget, cost, low, high, correlation or None, threads moved)."""
+        """(budget, cost, low, high, correlation with each pattern, threads moved)."""
         for budget, matrices in self.matrices.items():
-            r = None
-            if self.pattern:
-                r = statistics.median(correlation(matrix, self.pattern) for matrix, _ in matrices)
+            r = [statistics.median(correlation(matrix, pattern) for matrix, _ in matrices) for pattern in self.patterns]
             moved = statistics.median(moved for _, moved in matrices)
             yield (budget, *interval(self.plain, self.followed[budget]), r, moved)
 
@@ -177,8 +177,8 @@ class Program:
 def show(program):
     for budget, cost, low, high, r, moved in program.rows():
         kept = "yes" if high <= budget else "perhaps" if low <= budget else "NO"
-        seen_as = "-" if r is None else f"{r:.2f}" + ("" if r >= CORRELATION else " LOW")
-        print(f"{program.name:12} {budget:4g} %  {cost:5.2f} %  ({low:5.2f} to {high:5.2f})  {kept:8}  {seen_as:11}"
+        seen_as = " ".join(f"{one:.2f}" + ("" if one >= CORRELATION else " LOW") for one in r) or "-"
+        print(f"{program.name:12} {budget:4g} %  {cost:5.2f} %  ({low:5.2f} to {high:5.2f})  {kept:8}  {seen_as:19}"
               f"  {moved:5g}  {statistics.median(program.plain):5.1f} s"
               f"  {program.start:.2f} s", flush=True)
 
@@ -210,7 +210,7 @@ def main():
             good = all([program.round(options) for program in programs])
             rounds += 1
         print(f"{rounds} rounds of {len(programs)} programs, plain and with each budget\n")
-        print("program      budget   cost  (95 % interval)     kept    correlation  moved  plain  start and end")
+        print("program      budget   cost  (95 % interval)     kept    correlation          moved  plain  start and end")
         for program in programs:
             if good:
                 show(program)

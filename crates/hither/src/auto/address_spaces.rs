@@ -144,6 +144,13 @@ impl AddressSpaces {
         shared_key(mapping).is_some_and(|key| self.users.get(&key).is_some_and(|&users| users > 1))
     }
 
+    /// Whether an object is the private memory of a process.
+    pub fn is_private(&self, pid: Pid, object: MemoryObject) -> bool {
+        self.spaces
+            .get(&pid)
+            .is_some_and(|space| space.private == object)
+    }
+
     /// Objects that are gone since the last call.
     pub fn take_gone(&mut self) -> Vec<MemoryObject> {
         std::mem::take(&mut self.gone)

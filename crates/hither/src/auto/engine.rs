@@ -7,7 +7,7 @@ use hither_sys::faults::{KernelEvent, PageFault};
 
 use super::affinity_proxy::AffinityProxy;
 use super::analysis::fault_rate::{ControllerInput, FaultRateController};
-use super::analysis::{self, SharerId, SharingDetector, PAGE};
+use super::analysis::{self, SharerId, SharingDetector};
 use super::event_log::{EventLog, IntervalEvent, LiveView};
 use super::observer::FaultObserver;
 use super::outcome::{AutoOutcome, AutoThreadOutcome};
@@ -17,7 +17,8 @@ use super::profile_builder::monotonic;
 use super::request::{CpuNodeMap, DetectionMechanism, MappingQuery, OnlineMapper, PlacementScope};
 use super::restore_helper::RestoreHelper;
 use super::sampler::{self, FaultSampler, SamplerContext};
-use super::state::OnlineState;
+use super::state::{FaultKind, OnlineState};
+use super::taken_pages::TakenPages;
 use crate::follow::cpu_time::{own_time, to_nanos};
 use crate::follow::procfs;
 use hither_sys::{Cpu, Pid, Tid};
@@ -38,6 +39,7 @@ pub struct OnlineEngine {
     pub machine: CpuNodeMap,
     pub scope: PlacementScope,
     pub controller: FaultRateController,
+    pub taken_pages: TakenPages,
     pub restore_helper: RestoreHelper,
     /// Hides from the program where its threads were put, if it was started by us.
     pub affinity_proxy: Option<AffinityProxy>,
@@ -86,24 +88,31 @@ impl OnlineEngine {
                 || state.remap_trigger.pages_may_move()
                 || !self.scope.threads);
         let samplers = &self.samplers;
+        let reading = own_time();
         let records = self.observer.take_records();
         let is_fault = |record: &&(Nanos, KernelEvent)| matches!(record.1, KernelEvent::Fault(_));
         let count = records.iter().filter(is_fault).count() as u64;
-        let (before, began) = (state.counts.faults, own_time());
-        let kept = self.controller.share_of_records(count, before);
+        let (before, mut repeats, began) = (state.counts.faults, 0, own_time());
+        let share = self.controller.share_of_records(count, before);
+        let taken = &mut self.taken_pages;
         for &(at, record) in records {
             match record {
-                KernelEvent::Fault(PageFault { tid, .. }) | KernelEvent::Fork { tid, .. }
-                    if samplers.iter().any(|s| s.is_own_thread(tid)) => {}
-                KernelEvent::Fault(fault) if !is_kept(&fault, kept) => {
+                KernelEvent::Fault(fault)
+                    if !taken.is_looked_at(fault.pid, fault.address, share) =>
+                {
                     state.counts.left_out += 1;
                     state.cost.faulting += RECORD_COST;
                 }
+                KernelEvent::Fault(PageFault { tid, .. }) | KernelEvent::Fork { tid, .. }
+                    if samplers.iter().any(|s| s.is_own_thread(tid)) => {}
                 KernelEvent::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
                     state.cost.faulting += RECORD_COST;
-                    let known = state.handle_fault(at, fault, machine, detector, pages);
-                    state.counts.known += u64::from(known);
+                    match state.handle_fault(at, fault, machine, detector, (pages, taken)) {
+                        FaultKind::KnownPage => state.counts.known += 1,
+                        FaultKind::NewMemory => repeats += 1,
+                        FaultKind::FirstTouch => {}
+                    }
                 }
                 KernelEvent::Fork {
                     pid,
@@ -127,11 +136,14 @@ impl OnlineEngine {
                 _ => {}
             }
         }
-        let took = own_time().saturating_sub(began);
+        let looked = state.counts.faults - before;
+        let ended = own_time();
         self.controller
-            .looked_at(state.counts.faults - before, took);
+            .looked_at(looked, ended.saturating_sub(began));
         let caused = sampler::faults_caused(samplers, state.counts.known);
         let caused = caused.saturating_sub(state.counts.extra);
+        let all = ended.saturating_sub(reading) + RECORD_COST * count;
+        self.controller.repeats_cost(all * repeats / looked.max(1));
         state.counts.extra += caused;
         state.cost.faulting += caused * price;
     }
@@ -180,9 +192,10 @@ impl OnlineEngine {
             picks: &picks,
             ..view
         };
+        let taken = &mut self.taken_pages;
         let mut broken = Vec::new();
         self.samplers.retain_mut(|sampler| {
-            let done = sampler.take_pages(wanted, &view);
+            let done = sampler.take_pages(wanted, &view, taken);
             if let Err(error) = &done {
                 broken.push(format!("sampler {} stopped: {error}", sampler.name()));
             }
@@ -411,12 +424,4 @@ impl OnlineEngine {
         let profile = state.profile.finish(&outcome);
         (outcome, profile)
     }
-}
-
-/// Whether a fault is looked at, of which that share is: always those on the same pages, for what
-/// is known of a page takes several.
-fn is_kept(fault: &PageFault, share: f64) -> bool {
-    let page = (fault.address / PAGE) ^ u64::from(fault.pid.cast_unsigned()) << 40;
-    let hash = page.wrapping_mul(analysis::GOLDEN_RATIO_64) >> 32;
-    hash as f64 <= share * f64::from(u32::MAX)
 }

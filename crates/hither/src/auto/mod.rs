@@ -31,6 +31,7 @@ pub mod sampler;
 mod session;
 mod state;
 mod sysctls;
+mod taken_pages;
 mod thread_table;
 mod unobservable;
 

@@ -36,13 +36,22 @@ const COUNTED: usize = 8;
 /// As many users may be all there are, but still tell something.
 const CROWD: usize = 4;
 
+/// What is known of a page that faulted.
+#[derive(Clone, Copy, Debug, Default)]
+struct KnownPage {
+    /// When it did last, but for memory that was given back and taken again.
+    last: Nanos,
+    /// It is in the list of likely ones, or in that of the others.
+    is_listed: Option<bool>,
+}
+
 #[derive(Debug)]
 pub struct SampleCandidates {
     /// Used by several threads, or beside memory of others.
     likely: Vec<PageAddress>,
     other: Vec<PageAddress>,
-    /// When pages faulted last.
-    last: HashMap<PageAddress, Nanos>,
+    /// Pages that faulted.
+    known: HashMap<PageAddress, KnownPage>,
     /// Processes that have ended, or have other memory now, and may be named above still.
     gone: HashSet<Pid>,
     random: Rng,
@@ -53,7 +62,7 @@ impl SampleCandidates {
         SampleCandidates {
             likely: Vec::new(),
             other: Vec::new(),
-            last: HashMap::new(),
+            known: HashMap::new(),
             gone: HashSet::new(),
             random: Rng::new(0),
         }
@@ -73,10 +82,13 @@ impl SampleCandidates {
             self.drop_gone();
         }
         let page = (at.0, at.1 / PAGE * PAGE);
-        if self.last.len() >= TABLE_ENTRIES {
-            self.last.clear();
+        if self.known.len() >= TABLE_ENTRIES {
+            self.known.clear();
         }
-        self.last.insert(page, access.at);
+        let known = self.known.entry(page).or_default();
+        if !seen.is_new_memory {
+            known.last = access.at;
+        }
         let mut borders = false;
         for step in [-1, 1] {
             let Some(number) = access.page.number.checked_add_signed(step) else {
@@ -101,6 +113,10 @@ impl SampleCandidates {
 
     fn insert(&mut self, at: PageAddress, likely: bool) {
         let at = (at.0, at.1 / PAGE * PAGE);
+        let known = self.known.entry(at).or_default();
+        if known.is_listed.replace(likely) == Some(likely) {
+            return;
+        }
         let random = self.random.next_u64() >> 8;
         let list = match likely {
             true => &mut self.likely,
@@ -127,7 +143,7 @@ impl SampleCandidates {
         let gone = std::mem::take(&mut self.gone);
         self.likely.retain(|at| !gone.contains(&at.0));
         self.other.retain(|at| !gone.contains(&at.0));
-        self.last.retain(|at, _| !gone.contains(&at.0));
+        self.known.retain(|at, _| !gone.contains(&at.0));
     }
 
     /// At most as many pages as are wanted, of those that may be taken now; the others wait
@@ -153,11 +169,15 @@ impl SampleCandidates {
                 false => &mut self.other,
             };
             let at = random % list.len().max(1);
-            let (last, gone) = (&self.last, &self.gone);
-            let rests = |page: &PageAddress| last.get(page).is_some_and(|&at| now < at + REST);
+            let (known, gone) = (&self.known, &self.gone);
+            let rests = |page: &PageAddress| known.get(page).is_some_and(|k| now < k.last + REST);
             let may = |page: &PageAddress| !gone.contains(&page.0) && !rests(page) && may(*page);
             if list.get(at).is_some_and(may) {
-                picks.push(list.swap_remove(at));
+                let page = list.swap_remove(at);
+                picks.push(page);
+                if let Some(known) = self.known.get_mut(&page) {
+                    known.is_listed = None;
+                }
             }
         }
         picks.sort_unstable();
@@ -192,9 +212,34 @@ mod tests {
     fn pages_rest_between_two_faults() {
         let mut present = SampleCandidates::new();
         present.insert((1, PAGE), true);
-        present.last.insert((1, PAGE), NOW);
+        present.known.entry((1, PAGE)).or_default().last = NOW;
         assert_eq!(present.pick(NOW + REST - 1, 100, |_| true), []);
         assert_eq!(present.pick(NOW + REST, 100, |_| true), [(1, PAGE)]);
+    }
+
+    /// Memory that is given back and taken again faults for ever, on its own.
+    #[test]
+    fn memory_that_was_given_back_is_listed_once_and_does_not_rest_for_it() {
+        let mut present = SampleCandidates::new();
+        let mut table = AffinityTable::new(1, AffinityRules::Adaptive);
+        let mut matrix = SharingMatrix::default();
+        for (at, was_taken) in [(1, true), (NOW - 1, false), (NOW, false)] {
+            let access = FaultAccess {
+                thread: SharerId(0),
+                node: NodeIx(0),
+                page: ObjectPage {
+                    object: MemoryObject(0),
+                    number: 9,
+                },
+                offset: 0,
+                at,
+                was_taken,
+            };
+            let seen = table.access(&access, &mut matrix);
+            present.observe_access((1, 9 * PAGE), &access, seen, &table, 2);
+        }
+        assert_eq!(present.other, [(1, 9 * PAGE)]);
+        assert_eq!(present.pick(NOW, 100, |_| true), [(1, 9 * PAGE)]);
     }
 
     #[test]
@@ -264,6 +309,7 @@ mod tests {
             );
             for &(who, number) in accesses {
                 let access = FaultAccess {
+                    was_taken: true,
                     thread: SharerId(who),
                     node: NodeIx(0),
                     page: ObjectPage {
@@ -287,7 +333,7 @@ mod tests {
         check(&[(1, 3), (0, 1), (0, 2)], [&[3, 1], &[3, 2]]);
         // A gap is no border.
         check(&[(0, 1), (1, 3)], [&[1, 3], &[]]);
-        check(&[(0, 1), (1, 1), (0, 2)], [&[1], &[1, 1, 2]]);
+        check(&[(0, 1), (1, 1), (0, 2)], [&[1], &[1, 2]]);
         // Page 0 has none before it.
         check(&[(0, 0), (1, 1)], [&[0], &[0, 1]]);
     }
@@ -327,6 +373,7 @@ mod tests {
         present.remove_process(2);
         assert_eq!(present.likely, [(1, PAGE)]);
         let access = FaultAccess {
+            was_taken: true,
             thread: SharerId(0),
             node: NodeIx(0),
             page: ObjectPage {

@@ -26,6 +26,7 @@ use super::request::{AutoRequest, DetectionMechanism};
 use super::restore_helper::RestoreHelper;
 use super::state::OnlineState;
 use super::sysctls::SysctlOverrides;
+use super::taken_pages::TakenPages;
 use super::{sampler, sysctls, unobservable};
 use crate::follow::job_control::{self, BlockedSignals, WaitEvent};
 use crate::follow::launch;
@@ -188,6 +189,7 @@ fn build_engine(
         machine: request.machine,
         scope: request.scope,
         controller: FaultRateController::new(request.limits),
+        taken_pages: TakenPages::new(sampler::kernel_takes_pages()),
         restore_helper: helper,
         affinity_proxy: None,
         budget: request.limits.budget,

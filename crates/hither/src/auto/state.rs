@@ -19,6 +19,7 @@ use super::profile_builder::{monotonic, ProfileBuilder as Kept, RemoteFaultCount
 use super::remap_trigger::RemapTrigger;
 use super::request::CpuNodeMap;
 use super::sample_candidates::SampleCandidates;
+use super::taken_pages::TakenPages;
 use super::thread_table::ThreadTable;
 use crate::follow::cpu_time::{own_time, CpuClocks, RunQueueWaits};
 
@@ -33,6 +34,16 @@ pub(super) struct OnlineCounts {
     pub(super) left_out: u64,
     pub(super) mappings: u64,
     pub(super) threads_moved: u64,
+}
+
+/// What a page fault tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    FirstTouch,
+    /// The page was taken since it was accessed last.
+    KnownPage,
+    /// The program gave the page back and takes it again.
+    NewMemory,
 }
 
 /// What changes while it runs.
@@ -147,23 +158,25 @@ impl OnlineState {
         fault: PageFault,
         machine: &CpuNodeMap,
         detector: &mut dyn SharingDetector,
-        pages: bool,
-    ) -> bool {
+        (pages, taken): (bool, &mut TakenPages),
+    ) -> FaultKind {
         let Some(page) = self.address_spaces.page_at(fault.pid, fault.address) else {
-            return false;
+            return FaultKind::FirstTouch;
         };
         let Some(who) = self
             .threads
             .find_or_add(fault.tid, fault.pid, Cpu(fault.cpu))
         else {
-            return false;
+            return FaultKind::FirstTouch;
         };
+        let is_private = self.address_spaces.is_private(fault.pid, page.object);
         let access = FaultAccess {
             thread: who,
             node: machine.node_of(Cpu(fault.cpu)),
             page,
             offset: (fault.address % PAGE) as u16,
             at,
+            was_taken: taken.page_faulted(fault.pid, fault.address) || !is_private,
         };
         self.profile.access(at, &fault, who, page, access.node);
         self.profile.belongs(&fault, page, &self.address_spaces);
@@ -190,7 +203,11 @@ impl OnlineState {
             let told = runs.observe(page, who, node_of);
             self.target_runs(told);
         }
-        seen.known
+        match (seen.known, seen.is_new_memory) {
+            (true, _) => FaultKind::KnownPage,
+            (false, true) => FaultKind::NewMemory,
+            (false, false) => FaultKind::FirstTouch,
+        }
     }
 
     /// Threads were mapped anew, and pages that they use belong where they are.

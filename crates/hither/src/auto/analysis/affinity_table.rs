@@ -8,6 +8,11 @@
 //! the memory of the machine. Here a page is identified by its object and number, which is the
 //! same for all threads that share it, too, and the table is of fixed size: where two pages fall on one
 //! element the later overwrites the earlier, as in SPCD's (III.B.1).
+//!
+//! By hither's own rules a page is not divided: the same eight words hold the last eight threads that
+//! used it. Of programs that nobody here wrote this shows more of who shares (docs/auto.md).
+use std::ops::Range;
+
 use hither_profile::{Nanos, NodeIx};
 
 use super::sharing_matrix::SharingMatrix;
@@ -31,37 +36,48 @@ const MANY: u32 = 1024;
 /// now: four faults from another node in a row, and it belongs there.
 const FEW: u16 = 2;
 
+/// Nor does one after so many faults of others on the page: of threads that take turns on it each comes again
+/// before, and after a change of phase the former ones are soon forgotten.
+const FAULTS: u8 = 6;
+/// Milliseconds in which threads may fault on a page that was taken before it is there again.
+const TOGETHER_MS: u32 = 10;
+
 /// What is made of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AffinityRules {
     /// What kMAF makes of them.
     Paper,
-    /// First touches of a thread that fills memory for others are no sharing, and none
-    /// decides where a page belongs; old faults are forgotten.
+    /// All recent users of a page share it. First touches of a thread that fills memory for others are no
+    /// sharing, and none decides where a page belongs; memory that was given back and taken again starts
+    /// anew; old faults are forgotten.
     Adaptive,
 }
 
 /// A thread that accessed a sub-block. In the table, from the lowest bit: `who` 16,
-/// `is_unused_touch` 16, `at` 32.
+/// `is_unused_touch` 8, `fault` 8, `at` 32.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sharer {
     /// Counted from 1.
     who: u16,
     /// It was the first to touch the page, and was not seen to use it since.
     is_unused_touch: bool,
+    /// Number of its last fault among those of the page, modulo 256.
+    fault: u8,
     /// Millisecond of its last access.
     at: u32,
 }
 
 impl Sharer {
     fn packed(self) -> u64 {
-        u64::from(self.at) << 32 | u64::from(self.is_unused_touch) << 16 | u64::from(self.who)
+        let touch = u64::from(self.is_unused_touch) << 16 | u64::from(self.fault) << 24;
+        u64::from(self.at) << 32 | touch | u64::from(self.who)
     }
 
     fn unpacked(word: u64) -> Sharer {
         Sharer {
             who: word as u16,
             is_unused_touch: word & 1 << 16 != 0,
+            fault: (word >> 24) as u8,
             at: (word >> 32) as u32,
         }
     }
@@ -90,7 +106,7 @@ impl TouchedPageFaults {
 }
 
 /// Words of an entry: its object (counted from 1, 0 where it is free) with who touched the
-/// page first (counted from 1) above it; its number; the sharers of each sub-block, most
+/// page first (counted from 1) above it; its number; the sharers of each sub-block, or of the page, most
 /// recently used first; then the NUMA vector, four counters to a word.
 const OWNER: usize = 0;
 const NUMBER: usize = 1;
@@ -236,23 +252,56 @@ impl AffinityTable {
         count
     }
 
-    /// A thread accesses a sub-block and is the most recent one now; if another was that, it
-    /// moves back. The two share, each time that one of them comes (3.2). Returns that one.
+    /// The words of those whom an access at this byte of the page may share with: by kMAF those of its
+    /// sub-block, else of the page. A fault shows only the first access after the page was taken, so
+    /// that sub-blocks miss threads that meet elsewhere in it.
+    fn sharers_at(&self, entry: usize, offset: u16) -> Range<usize> {
+        let all = entry + SHARER..entry + VECTOR;
+        let block = (u64::from(offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
+        let first = all.start + block * SHARERS;
+        match self.rules {
+            AffinityRules::Paper => first..first + SHARERS,
+            AffinityRules::Adaptive => all,
+        }
+    }
+
+    /// Puts a thread before the other sharers of these words, of which the least recent one makes room.
+    /// Returns the others, with each of whom it shares each time that it comes (3.2).
     ///
-    /// By kMAF for ever; else until the one that moved back was not seen for a window of time,
-    /// for a page that one thread filled and another one uses would count as shared for ever.
-    fn hand_over(&mut self, entry: usize, block: usize, me: Sharer) -> Option<Sharer> {
-        let at = entry + SHARER + block * SHARERS;
-        let mut last = Sharer::unpacked(self.words[at]);
-        if last.who == me.who {
-            last = Sharer::unpacked(self.words[at + 1]);
+    /// By kMAF for ever; else until one was not seen for a window of time or for some faults, for a page
+    /// that one thread filled and another one uses would count as shared for ever.
+    fn record_sharer(
+        &mut self,
+        sharers: Range<usize>,
+        mut me: Sharer,
+    ) -> [Sharer; SUB_BLOCKS * SHARERS] {
+        let words = &mut self.words[sharers];
+        me.fault = Sharer::unpacked(words[0]).fault.wrapping_add(1);
+        let position_of = |who| words.iter().position(|&word| word as u16 == who);
+        let own = position_of(me.who).or_else(|| position_of(NOBODY));
+        let last = own.unwrap_or(words.len() - 1);
+        words[..=last].rotate_right(1);
+        words[0] = me.packed();
+        let mut others = [Sharer::default(); SUB_BLOCKS * SHARERS];
+        for (other, word) in others.iter_mut().zip(&mut words[1..]) {
+            let sharer = Sharer::unpacked(*word);
+            let is_old = u64::from(age_ms(sharer.at, me.at)) > WINDOW / 1_000_000;
+            let is_passed = me.fault.wrapping_sub(sharer.fault) > FAULTS;
+            match self.rules {
+                AffinityRules::Adaptive if is_old => *word = 0,
+                AffinityRules::Adaptive if is_passed => {}
+                _ => *other = sharer,
+            }
         }
-        let is_old = u64::from(age_ms(last.at, me.at)) > WINDOW / 1_000_000;
-        if is_old && self.rules == AffinityRules::Adaptive {
-            last = Sharer::default();
-        }
-        (self.words[at], self.words[at + 1]) = (me.packed(), last.packed());
-        (last.who != NOBODY).then_some(last)
+        others
+    }
+
+    /// Nobody had taken the page, and it is not that several threads waited for it when it was.
+    fn is_new_memory(&self, entry: usize, access: &FaultAccess) -> bool {
+        let last = Sharer::unpacked(self.words[entry + SHARER]);
+        let age = age_ms(last.at, milliseconds(access.at));
+        let waited = !last.is_unused_touch && age < TOGETHER_MS;
+        self.rules == AffinityRules::Adaptive && !access.was_taken && !waited
     }
 
     fn counter(&self, entry: usize, node: usize) -> u16 {
@@ -306,16 +355,23 @@ impl AffinityTable {
 impl SharingDetector for AffinityTable {
     fn access(&mut self, access: &FaultAccess, matrix: &mut SharingMatrix) -> AccessObservation {
         let (new, entry) = self.entry(access.page);
+        let is_new_memory = !new && self.is_new_memory(entry, access);
+        if is_new_memory {
+            self.words[entry + SHARER..entry + self.stride].fill(0);
+        }
+        let new = new || is_new_memory;
         self.count_first_touch(new, entry, access.thread);
         let me = Sharer {
             who: access.thread.0 + 1,
             is_unused_touch: new,
+            fault: 0,
             at: milliseconds(access.at),
         };
-        let block = (u64::from(access.offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
-        let other = self.hand_over(entry, block, me);
-        if let Some(other) = other.filter(|other| self.counts(*other)) {
-            matrix.share(access.thread, SharerId(other.who - 1));
+        let sharers = self.sharers_at(entry, access.offset);
+        for other in self.record_sharer(sharers, me) {
+            if self.counts(other) {
+                matrix.share(access.thread, SharerId(other.who - 1));
+            }
         }
         // The kernel put the page on the node of its first touch.
         if !new || self.rules == AffinityRules::Paper {
@@ -323,6 +379,7 @@ impl SharingDetector for AffinityTable {
         }
         AccessObservation {
             known: !new,
+            is_new_memory,
             users: self.users(entry),
             belongs: self.belongs(entry),
         }

@@ -85,6 +85,8 @@ pub struct FaultRateController {
     lately: (u64, u64),
     /// Records that were looked at many at a time, and how long that took.
     looked: (u64, Nanos),
+    /// Nanoseconds that may be spent on faults that repeat what is known.
+    for_repeats: f64,
 }
 
 /// What is not spent within this time of the target is not kept for later: rest is no
@@ -99,6 +101,8 @@ const KNOWN: u64 = 256;
 /// the first is left out.
 const RECORDS_KEPT: f64 = 1.0 / 64.0;
 const FIRST_RECORDS: u64 = 4096;
+/// Share of the budget that faults may use at most that repeat what is known.
+const MOST_FOR_REPEATS: f64 = 0.5;
 /// Records at a time from which on what they took is theirs, and not that of waking up; what one takes
 /// until that is known, and may take at all; and records after which those before count for less.
 const MANY_RECORDS: u64 = 256;
@@ -127,6 +131,7 @@ impl FaultRateController {
             price: 0,
             lately: (0, 0),
             looked: (0, 0),
+            for_repeats: KEPT as f64 * limits.budget / 100.0,
         }
     }
 
@@ -142,6 +147,8 @@ impl FaultRateController {
         self.income += (income / passed as f64 - self.income) / 4.0;
         self.running += (ran as f64 / passed as f64 - self.running) / 4.0;
         self.credit = (self.credit + income - spent as f64).min(KEPT as f64 * rate);
+        let repeats = self.for_repeats + income * MOST_FOR_REPEATS;
+        self.for_repeats = repeats.min(KEPT as f64 * rate);
         self.outgo += (spent as f64 - self.outgo) / 4.0;
         self.price = price;
         let affordable = self.affordable(price);
@@ -169,6 +176,11 @@ impl FaultRateController {
         }
     }
 
+    /// Faults that sampling did not cause, on pages that had been accessed before, have cost so much.
+    pub fn repeats_cost(&mut self, cost: Nanos) {
+        self.for_repeats -= cost as f64;
+    }
+
     /// What it costs to look at one.
     fn look_price(&self) -> Nanos {
         let (all, time) = self.looked;
@@ -178,11 +190,13 @@ impl FaultRateController {
 
     /// The share of `count` page faults, after `before` others, that are to be looked at: programs
     /// that touch gigabytes at once would use up the budget of a minute, and of most pages later
-    /// faults tell more than the first.
+    /// faults tell more than the first. Programs that give memory back and take it again, as by
+    /// `free` and `malloc` in a loop, fault on the same pages for ever, which tells nothing new: at
+    /// most half of the budget goes into that.
     #[must_use]
     pub fn share_of_records(&self, count: u64, before: u64) -> f64 {
         let price = self.look_price();
-        let may = self.credit + KEPT as f64 * self.limits.budget / 100.0;
+        let may = self.credit.min(self.for_repeats) + KEPT as f64 * self.limits.budget / 100.0;
         let may = may / price as f64;
         let may = may.max(FIRST_RECORDS.saturating_sub(before) as f64);
         (may / count.max(1) as f64).clamp(RECORDS_KEPT, 1.0)

@@ -59,6 +59,9 @@ pub struct FaultAccess {
     /// Byte within the page.
     pub offset: u16,
     pub at: Nanos,
+    /// The page may have been taken by a sampler or by the kernel. Else, if it was accessed before,
+    /// memory there is new.
+    pub was_taken: bool,
 }
 
 /// What an access told.
@@ -66,6 +69,8 @@ pub struct FaultAccess {
 pub struct AccessObservation {
     /// The page had been accessed before: the fault is one that a sampler caused.
     pub known: bool,
+    /// A page that had been accessed before was given back since.
+    pub is_new_memory: bool,
     /// Threads that are known to use the page, though perhaps different parts of it.
     pub users: usize,
     /// The node on which the page belongs, where that is clear.

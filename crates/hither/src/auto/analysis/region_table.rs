@@ -118,6 +118,7 @@ impl SharingDetector for RegionTable {
         insert_sharer(sharers, access.thread, now);
         AccessObservation {
             known,
+            is_new_memory: false,
             users,
             belongs: None,
         }

@@ -12,6 +12,7 @@ use hither_profile::Nanos;
 
 use super::address_spaces::AddressSpaces;
 use super::sysctls::SysctlOverrides;
+use super::taken_pages::TakenPages;
 use super::thread_table::ThreadTable;
 use crate::follow::proc_maps::MemoryMapping;
 use hither_sys::{Pid, Tid};
@@ -60,11 +61,17 @@ pub trait FaultSampler {
     }
     /// What is seen well enough with it, so that nothing less safe is needed for that.
     fn covers(&self) -> &'static [MemoryKind];
-    /// Sees to it that about `wanted` more pages fault. Called every 10 ms, with 0 too.
+    /// Sees to it that about `wanted` more pages fault, and tells `taken` which. Called every 10 ms,
+    /// with 0 too.
     ///
     /// # Errors
     /// When it cannot, and will not be able to later.
-    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()>;
+    fn take_pages(
+        &mut self,
+        wanted: u32,
+        view: &SamplerContext,
+        taken: &mut TakenPages,
+    ) -> io::Result<()>;
     /// Whether this page of a process may be taken now.
     fn may_take(&self, at: (Pid, u64), view: &SamplerContext) -> bool;
     /// Pages that it took away so far, at most.
@@ -169,6 +176,12 @@ pub fn disable_kernel_migration(
 ) -> Option<String> {
     let needed = samplers.iter().any(|s| s.name() == "numa-balancing");
     (!needed).then(|| numa_balancing::hold_off(sysctls))?
+}
+
+/// Whether the kernel takes pages of all programs, by itself or for a sampler.
+#[must_use]
+pub fn kernel_takes_pages() -> bool {
+    numa_balancing::is_active()
 }
 
 /// Whether safer ones reach all that it does.

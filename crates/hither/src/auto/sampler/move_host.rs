@@ -31,6 +31,7 @@ use super::agent::protocol::{self, AgentOrder, AgentPurpose, AgentReport};
 use super::agent::PAGE;
 use super::{MemoryKind, SamplerContext};
 use crate::auto::profile_builder::monotonic;
+use crate::auto::taken_pages::TakenPages;
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
 
@@ -218,7 +219,13 @@ impl AgentHost for MoveHost {
         self.perhaps_stacks
     }
 
-    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut Rng) {
+    fn take_pages(
+        &mut self,
+        wanted: u32,
+        picks: &[(Pid, u64)],
+        random: &mut Rng,
+        taken_pages: &mut TakenPages,
+    ) {
         let total = self.takable_pages();
         if total == 0 || self.threads.values().any(Option::is_none) {
             return;
@@ -237,10 +244,11 @@ impl AgentHost for MoveHost {
             // As of before the look: orders expire.
             let at = monotonic();
             let harmless = !lists.iter().any(|&list| near(page, list)) && needed.may_take(page);
-            harmless.then_some(AgentOrder::Take { address: page, at })
+            harmless.then_some((page, AgentOrder::Take { address: page, at }))
         });
         let mut orders: Vec<AgentOrder> = Vec::new();
-        for order in pages {
+        for (page, order) in pages {
+            taken_pages.page_taken(self.pid, page);
             orders.push(order);
             if orders.len() == AT_ONCE {
                 // Whether it is gone we hear when we listen.

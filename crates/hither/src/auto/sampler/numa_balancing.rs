@@ -14,6 +14,7 @@ use hither_profile::Nanos;
 
 use super::{FaultSampler, MemoryKind, SamplerContext};
 use crate::auto::sysctls::{self, SysctlOverrides, SysctlSetting};
+use crate::auto::taken_pages::TakenPages;
 use hither_sys::Pid;
 
 const NUMA_BALANCING_SYSCTL: &str = "/proc/sys/kernel/numa_balancing";
@@ -146,8 +147,7 @@ impl NumaBalancingSampler {
 /// pages go, splits mappings and overrides what the program asked for, and the kernel moves
 /// pages to the threads that use them, as rule (6) does.
 pub fn hold_off(sysctls: Option<&SysctlOverrides>) -> Option<String> {
-    let now = fs::read_to_string(NUMA_BALANCING_SYSCTL).unwrap_or_default();
-    if now.trim() == "0" || now.is_empty() {
+    if !is_active() {
         return None;
     }
     let held = sysctls.map(|sysctls| sysctls.override_settings(&[balancing_setting(false)]));
@@ -156,6 +156,12 @@ pub fn hold_off(sysctls: Option<&SysctlOverrides>) -> Option<String> {
         Some(_) => Some("kernel.numa_balancing is on and may not be changed, so the kernel moves pages too".to_owned()),
         None => Some("kernel.numa_balancing is on, so the kernel moves pages too; --allow-sysctl lets hither switch it off for the run".to_owned()),
     }
+}
+
+/// Whether the kernel takes pages now, to see who uses them.
+pub fn is_active() -> bool {
+    let now = fs::read_to_string(NUMA_BALANCING_SYSCTL).unwrap_or_default();
+    now.trim() != "0" && !now.is_empty()
 }
 
 /// What the kernel counts, of all programs.
@@ -214,7 +220,12 @@ impl FaultSampler for NumaBalancingSampler {
         self.now.taken.saturating_sub(self.first.taken)
     }
 
-    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
+    fn take_pages(
+        &mut self,
+        wanted: u32,
+        view: &SamplerContext,
+        _: &mut TakenPages,
+    ) -> io::Result<()> {
         self.wanted += u64::from(wanted);
         if self.since.elapsed() < PATIENCE {
             return Ok(());

@@ -17,6 +17,7 @@ use nix::libc;
 use super::agent::movable_regions::is_memory;
 use super::{FaultSampler, MemoryKind, SamplerContext};
 use crate::auto::analysis::PAGE;
+use crate::auto::taken_pages::TakenPages;
 use crate::follow::proc_maps::MemoryMapping;
 use hither_sys::Pid;
 
@@ -99,7 +100,12 @@ impl FaultSampler for PageoutSampler {
         self.taken
     }
 
-    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
+    fn take_pages(
+        &mut self,
+        wanted: u32,
+        view: &SamplerContext,
+        taken_pages: &mut TakenPages,
+    ) -> io::Result<()> {
         if wanted == 0 {
             return Ok(());
         }
@@ -137,6 +143,9 @@ impl FaultSampler for PageoutSampler {
                 match madvise::page_out(process, some) {
                     Ok(bytes) => {
                         taken = true;
+                        for &(address, _) in some {
+                            taken_pages.page_taken(pid, address);
+                        }
                         self.taken += bytes / PAGE;
                     }
                     // It ended, or has changed its mappings or locked them.

@@ -22,6 +22,7 @@ use super::agent::movable_regions;
 use super::agent::protocol::AgentPurpose;
 use super::{MemoryKind, SamplerContext};
 use crate::auto::analysis::PAGE;
+use crate::auto::taken_pages::TakenPages;
 use hither_sys::{Pid, Tid};
 
 /// Protecting a page takes 0.3 to 0.4 us, the fault that follows 0.6 to 1.2.
@@ -179,7 +180,13 @@ impl AgentHost for WriteProtectHost {
         self.huge
     }
 
-    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut Rng) {
+    fn take_pages(
+        &mut self,
+        wanted: u32,
+        picks: &[(Pid, u64)],
+        random: &mut Rng,
+        taken_pages: &mut TakenPages,
+    ) {
         let total = self.takable_pages();
         let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
         let mut picks = picks.filter(|page| self.may_take(*page));
@@ -191,6 +198,7 @@ impl AgentHost for WriteProtectHost {
             let Some(page) = page else { break };
             if userfaultfd::write_protect(self.faults.as_fd(), (page, PAGE)).is_ok() {
                 taken += 1;
+                taken_pages.page_taken(self.pid, page);
             }
         }
         self.taken += taken;

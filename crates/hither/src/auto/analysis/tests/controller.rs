@@ -229,3 +229,33 @@ fn what_a_record_takes_is_known_from_many_at_a_time() {
     assert_eq!(kept(&[(10_000, 0)]), 66_667.0);
     assert_eq!(kept(&[(1000, 1000 * MS)]), 4000.0);
 }
+
+/// Memory that is given back and taken again faults for ever: what that costs leaves half of the budget
+/// for pages that are taken.
+#[test]
+fn faults_that_tell_nothing_new_have_half_of_the_budget() {
+    let mut controller = FaultRateController::new(SamplingLimits::default());
+    let kept = |controller: &FaultRateController| {
+        (1e5 * controller.share_of_records(100_000, 1 << 20)).round()
+    };
+    let run = |controller: &mut FaultRateController, target: Nanos| {
+        let input = ControllerInput {
+            at: target,
+            target,
+            ..ControllerInput::default()
+        };
+        controller.pages_to_take(input, 1000);
+    };
+    // What a second's budget pays for may be spent beforehand, and another one was kept.
+    controller.repeats_cost(20 * MS);
+    assert_eq!(kept(&controller), 10_000.0);
+    controller.repeats_cost(10 * MS);
+    assert_eq!(kept(&controller), 5000.0);
+    controller.repeats_cost(10 * MS);
+    assert_eq!(kept(&controller), 1563.0);
+    // In a second 20 ms may be spent: 10 on such faults.
+    run(&mut controller, 1000 * MS);
+    assert_eq!(kept(&controller), 5000.0);
+    run(&mut controller, 2000 * MS);
+    assert_eq!(kept(&controller), 10_000.0);
+}

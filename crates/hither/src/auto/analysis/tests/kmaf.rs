@@ -85,6 +85,85 @@ fn who_was_not_seen_for_a_window_shares_no_more() {
     check(0, 30_001, &[(0, 1, 1)]);
 }
 
+/// A fault shows the first access after a page was taken, whatever else of the page its thread uses.
+#[test]
+fn a_page_is_shared_by_all_that_use_it() {
+    let accesses = [
+        (0, 0, 0),
+        (1, 0, 1024),
+        (2, 0, 4095),
+        (0, 0, 8),
+        (3, 0, 4096),
+    ];
+    let (matrix, seen) = feed(&mut adaptive(1), &accesses[..4]);
+    assert_eq!(events(&matrix), [(0, 1, 2), (0, 2, 2), (1, 2, 1)]);
+    assert_eq!(seen.users, 3);
+    let (matrix, _) = feed(&mut adaptive(1), &accesses);
+    assert_eq!(
+        events(&matrix),
+        [(0, 1, 2), (0, 2, 2), (1, 2, 1)],
+        "another page"
+    );
+    // Of a crowd those who came last; and after a change the former user of a page is forgotten.
+    let crowd: Vec<_> = (0..9).map(|who| (who, 0, 0)).collect();
+    let (matrix, seen) = feed(&mut adaptive(1), &crowd);
+    let of_last: Vec<_> = (2..8).map(|who| (who, 8, 1)).collect();
+    let events: Vec<_> = events(&matrix).into_iter().filter(|e| e.1 == 8).collect();
+    assert_eq!(events, of_last);
+    assert_eq!(seen.users, 8, "as many are known as fit");
+    let change = [0, 1, 0, 1]
+        .into_iter()
+        .chain([2, 0].into_iter().cycle().take(12));
+    let change: Vec<_> = change.map(|who| (who, 0, 0)).collect();
+    let (matrix, seen) = feed(&mut adaptive(1), &change);
+    let events = self::events(&matrix);
+    assert_eq!(events, [(0, 1, 6), (0, 2, 12), (1, 2, 3)]);
+    assert_eq!(seen.users, 3);
+}
+
+/// Memory that a program gives back and takes again is touched by whoever comes first, which tells
+/// nothing of who uses it together, nor where it belongs.
+#[test]
+fn memory_that_was_given_back_starts_anew() {
+    let check = |table: &mut AffinityTable, was_taken, expected: &[(u16, u16, u32)]| {
+        let mut matrix = SharingMatrix::default();
+        let mut seen = AccessObservation::default();
+        for (who, ms) in [(0, 0), (1, 10), (0, 20), (1, 30), (1, 40), (1, 50)] {
+            let access = FaultAccess {
+                was_taken,
+                ..access(who, u32::from(who), 8, ms)
+            };
+            seen = table.access(&access, &mut matrix);
+        }
+        assert_eq!(events(&matrix), expected, "{was_taken}");
+        (seen.known, seen.is_new_memory, seen.users, seen.belongs)
+    };
+    let told = check(&mut adaptive(2), true, &[(0, 1, 5)]);
+    assert_eq!(told, (true, false, 2, Some(NodeIx(1))));
+    assert_eq!(check(&mut adaptive(2), false, &[]), (false, true, 1, None));
+    let told = check(&mut paper(2), false, &[(0, 1, 5)]);
+    assert_eq!((told.0, told.1), (true, false), "as published");
+    // Of a page that was taken several threads may wait for the return.
+    let mut table = adaptive(2);
+    let mut matrix = SharingMatrix::default();
+    let faults = [
+        (0, 0, true),
+        (1, 100, true),
+        (2, 109, false),
+        (0, 118, false),
+        (1, 128, false),
+    ];
+    let told = faults.map(|(who, ms, was_taken)| {
+        let access = FaultAccess {
+            was_taken,
+            ..access(who, 0, 8, ms)
+        };
+        table.access(&access, &mut matrix).is_new_memory
+    });
+    assert_eq!(told, [false, false, false, false, true]);
+    assert_eq!(events(&matrix), [(0, 1, 2), (0, 2, 2), (1, 2, 1)]);
+}
+
 /// Thread 0 fills pages, and others use them, each its own but for a border: the borders are
 /// seen, and who filled is not taken for a sharer once that is known.
 #[test]
@@ -201,6 +280,7 @@ fn objects_that_are_gone_leave_the_others_as_they_were() {
     let mut matrix = SharingMatrix::default();
     for (object, number, node) in [(0, 1, 0), (1, 1, 0), (0, 2, 1), (1, 2, 1), (1, 2, 1)] {
         let access = FaultAccess {
+            was_taken: true,
             page: of(object, number),
             ..access(0, node, 0, 0)
         };

@@ -10,6 +10,7 @@ use super::*;
 /// Thread `who` on node `node` accesses byte `at` of object 0 at `ms` milliseconds.
 fn access(who: u16, node: u32, at: u64, ms: u64) -> FaultAccess {
     FaultAccess {
+        was_taken: true,
         thread: SharerId(who),
         node: NodeIx(node),
         page: page(at / PAGE),

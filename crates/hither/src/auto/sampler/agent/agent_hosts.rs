@@ -11,6 +11,7 @@ use super::agent_fitness::AgentRefusal;
 use super::inject::AgentInjection;
 use super::protocol::AgentPurpose;
 use crate::auto::sampler::{FaultSampler, MemoryKind, SamplerContext};
+use crate::auto::taken_pages::TakenPages;
 use crate::follow::procfs;
 use hither_model::rng::Rng;
 use hither_sys::{Pid, Tid};
@@ -100,7 +101,13 @@ pub trait AgentHost: Sized {
     }
     /// Takes `wanted` pages: `picks` as far as they may be taken, others at random. Not called where
     /// there are none.
-    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut Rng);
+    fn take_pages(
+        &mut self,
+        wanted: u32,
+        picks: &[(Pid, u64)],
+        random: &mut Rng,
+        taken_pages: &mut TakenPages,
+    );
 }
 
 /// When all mappings of a process were looked at, which costs much in a large one.
@@ -284,7 +291,7 @@ impl<H: AgentHost> AgentHosts<H> {
     }
 
     /// Has pages taken: every page is as likely as every other.
-    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)]) {
+    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], taken: &mut TakenPages) {
         let total: u64 = self.hosts().map(AgentHost::takable_pages).sum();
         if wanted == 0 || total == 0 {
             return;
@@ -299,7 +306,8 @@ impl<H: AgentHost> AgentHosts<H> {
                 let shares = u64::from(wanted) * pages;
                 let more = self.random.next_u64() % total < shares % total;
                 let share = u32::try_from(shares / total + u64::from(more));
-                host.take_pages(share.unwrap_or(u32::MAX), picks, &mut self.random);
+                let share = share.unwrap_or(u32::MAX);
+                host.take_pages(share, picks, &mut self.random, taken);
             }
         }
     }
@@ -338,13 +346,18 @@ impl<H: AgentHost> FaultSampler for AgentHosts<H> {
         self.work().pages
     }
 
-    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
+    fn take_pages(
+        &mut self,
+        wanted: u32,
+        view: &SamplerContext,
+        taken: &mut TakenPages,
+    ) -> io::Result<()> {
         self.inject_agents(view);
         self.advance(view, wanted > 0);
         self.huge = self.huge.max(self.hosts().map(AgentHost::huge_bytes).sum());
         let stacks = self.hosts().map(AgentHost::perhaps_stack_bytes).sum();
         self.perhaps_stacks = self.perhaps_stacks.max(stacks);
-        self.take(wanted, view.picks);
+        self.take(wanted, view.picks, taken);
         Ok(())
     }
 

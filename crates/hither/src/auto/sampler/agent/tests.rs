@@ -13,6 +13,7 @@ use crate::auto::address_spaces::AddressSpaces;
 use crate::auto::sampler::move_host;
 use crate::auto::sampler::write_protect;
 use crate::auto::sampler::{FaultSampler, MemoryKind, SamplerContext};
+use crate::auto::taken_pages::TakenPages;
 use crate::auto::thread_table::ThreadTable;
 use crate::follow::procfs;
 use hither_sys::{Cpu, Pid};
@@ -65,7 +66,9 @@ fn torment(program: &mut Child, sampler: &mut dyn FaultSampler, rate: u32) -> u6
             threads: &table,
             extra: 0,
         };
-        sampler.take_pages(rate, &view).expect("take");
+        sampler
+            .take_pages(rate, &view, &mut TakenPages::new(false))
+            .expect("take");
         std::thread::sleep(Duration::from_millis(2));
     }
     println!("{} taken; {:?}", sampler.pages_taken(), sampler.note());
