@@ -63,7 +63,7 @@ impl CacheHierarchy {
                 self.counts.levels[level].touches += 1;
             }
             None => {
-                let set = self.set_start(branch, level, line);
+                let set = self.set_of(branch, level, line);
                 self.insert_entry(branch, level, set, tag_entry(line, writable | DIRTY));
             }
         }
@@ -115,7 +115,7 @@ impl CacheHierarchy {
 
     /// Takes a line out of a cache that holds it read-only; its entry.
     pub(super) fn remove_copy(&mut self, level: usize, cache: usize, line: u32) -> u32 {
-        let set = self.caches[level].set_start(cache, line);
+        let set = self.caches[level].set_of(cache, line);
         match self.caches[level].find_way(set, line) {
             Some(at) => self.remove_entry(level, cache, set, at),
             None => 0,

@@ -331,7 +331,7 @@ impl CacheHierarchy {
                 continue;
             }
             let caches = &mut self.caches[level];
-            if let Some(at) = caches.find_way(caches.set_start(cache, line), line) {
+            if let Some(at) = caches.find_way(caches.set_of(cache, line), line) {
                 caches.set_flags(at, WRITABLE);
             }
             self.lines.remove_sharer(line, level, cache);

@@ -26,6 +26,12 @@ pub struct HierarchyCounts {
     pub nodes: Vec<NodeCounts>,
 }
 
+/// What was found of a line in the first level: its set, and its place there.
+pub struct FirstLevelPlace {
+    set: usize,
+    pub at: Option<usize>,
+}
+
 pub struct CacheHierarchy {
     pub(super) tree: CacheTree,
     pub(super) caches: Vec<TagArray>,
@@ -108,33 +114,60 @@ impl CacheHierarchy {
 
     /// A core of `branch` reads or writes `line` at time `now`: when that is done, and how many
     /// levels it missed.
-    #[inline]
     pub fn access(&mut self, branch: usize, line: u32, write: bool, now: f64) -> (f64, usize) {
-        self.counts.levels[0].accesses += 1;
+        match self.plain_access(branch, line, write, now) {
+            Ok(done) => (done, 0),
+            Err(found) => self.access_beyond(found, branch, line, write, now),
+        }
+    }
+
+    /// The same where it is a plain hit, which changes nothing but the order of use and makes the line dirty if it writes.
+    ///
+    /// # Errors
+    /// With what else was found of the first level, if not: then nothing has happened.
+    #[inline]
+    pub fn plain_access(
+        &mut self,
+        branch: usize,
+        line: u32,
+        write: bool,
+        now: f64,
+    ) -> Result<f64, FirstLevelPlace> {
         // Branches have the numbers of their first caches.
         let first = &mut self.caches[0];
-        let set = first.set_start(branch, line);
+        let set = first.set_of(branch, line);
         if !first.is_plain_mru_hit(set, line, write) {
-            let Some(at) = first.find_way(set, line) else {
-                return self.miss_first_level(set, branch, line, write, now);
-            };
-            let at = first.touch_way(set, at);
-            if !first.plain_hit(at, line, write) {
-                return (self.hit_first_level(at, branch, line, write, now), 0);
-            }
+            let at = first.find_way(set, line);
+            let plain = at.filter(|&at| first.plain_hit(at, line, write));
+            first.touch_way(set, plain.ok_or(FirstLevelPlace { set, at })?);
         }
-        (
-            self.under_way
-                .ready_at(branch, line, now + self.first_latency),
-            0,
-        )
+        self.counts.levels[0].accesses += 1;
+        let ready = now + self.first_latency;
+        Ok(self.under_way.ready_at(branch, line, ready))
+    }
+
+    /// An access that is no plain hit.
+    pub fn access_beyond(
+        &mut self,
+        found: FirstLevelPlace,
+        branch: usize,
+        line: u32,
+        write: bool,
+        now: f64,
+    ) -> (f64, usize) {
+        self.counts.levels[0].accesses += 1;
+        let Some(at) = found.at else {
+            return self.miss_first_level(found.set, branch, line, write, now);
+        };
+        let at = self.caches[0].touch_way(found.set, at);
+        (self.hit_first_level(at, branch, line, write, now), 0)
     }
 
     /// Whether a branch's first level has a line.
     #[inline]
     pub fn first_level_has(&self, branch: usize, line: u32) -> bool {
         let first = &self.caches[0];
-        let set = first.set_start(branch, line);
+        let set = first.set_of(branch, line);
         first.is_mru(set, line) || first.find_way(set, line).is_some()
     }
 
@@ -229,7 +262,7 @@ impl CacheHierarchy {
         }
         self.counts.levels[level].prefetches += 1;
         let mut sets = [0; DEPTH];
-        sets[level] = self.set_start(branch, level, line);
+        sets[level] = self.set_of(branch, level, line);
         let mut request = LineRequest {
             branch,
             line,
@@ -319,7 +352,7 @@ impl CacheHierarchy {
         let counts = &mut self.counts.levels[level];
         counts.accesses += u64::from(!r.ahead);
         counts.touches += u64::from(r.ahead);
-        let set = self.set_start(r.branch, level, r.line);
+        let set = self.set_of(r.branch, level, r.line);
         r.sets[level] = set;
         if level >= self.tree.private && !self.may_have(r.branch, level, r.line) {
             return None;
@@ -331,8 +364,8 @@ impl CacheHierarchy {
 
     /// Where a line's set begins in the branch's cache of a level.
     #[inline]
-    pub(super) fn set_start(&self, branch: usize, level: usize, line: u32) -> usize {
-        self.caches[level].set_start(self.tree.cache(branch, level), line)
+    pub(super) fn set_of(&self, branch: usize, level: usize, line: u32) -> usize {
+        self.caches[level].set_of(self.tree.cache(branch, level), line)
     }
 
     /// Whether the directory does not know that the branch's cache of a level is without a line.
@@ -356,7 +389,7 @@ impl CacheHierarchy {
             return self.find(branch, level, line);
         }
         let caches = &self.caches[level];
-        let set = caches.set_start(branch, line);
+        let set = caches.set_of(branch, line);
         Some((set, caches.find_way(set, line)?))
     }
 
@@ -367,7 +400,7 @@ impl CacheHierarchy {
         if !self.may_have(branch, level, line) {
             return None;
         }
-        let set = self.set_start(branch, level, line);
+        let set = self.set_of(branch, level, line);
         Some((set, self.caches[level].find_way(set, line)?))
     }
 

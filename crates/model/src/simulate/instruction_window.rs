@@ -12,6 +12,8 @@
 const REMEMBERED: usize = 512;
 /// Accesses that are compared at once; as many leave at a time, mostly.
 const AT_ONCE: usize = 4;
+/// Cycles: far more than sums of [`REMEMBERED`] times are rounded by, whatever the time.
+const ROUNDING: f64 = 1.0;
 
 #[derive(Clone, Copy, Default)]
 struct IssuedAccess {
@@ -22,12 +24,38 @@ struct IssuedAccess {
     left: f64,
 }
 
+/// What a thread has of its core.
+#[derive(Clone, Copy, Default)]
+pub struct CoreShare {
+    /// Cycles per instruction.
+    pub step: f64,
+    /// Instructions of the window, and the cycles that as many take.
+    pub window: u64,
+    pub room: f64,
+}
+
+impl CoreShare {
+    /// What each of some threads has of a core that enters `width` instructions a cycle into a window of so many.
+    pub fn of_core(width: f64, window: u32, threads: u32) -> Self {
+        let step = f64::from(threads) / width;
+        let window = (window / threads).max(1);
+        CoreShare {
+            step,
+            window: u64::from(window),
+            room: f64::from(window) * step,
+        }
+    }
+}
+
 /// The accesses of a thread that are in its window.
 pub struct InstructionWindow {
     past: Box<[IssuedAccess; REMEMBERED]>,
-    /// Accesses so far, and those known to have left when the last one entered.
+    /// Accesses so far, and those known to have left when one entered, not always the last.
     accesses: usize,
     gone: usize,
+    /// The core's part that this thread has, and the first access that has had it since.
+    share: CoreShare,
+    shared_from: usize,
     /// Instructions so far.
     instructions: u64,
     /// The last access: when it entered, and when it left.
@@ -41,6 +69,8 @@ impl InstructionWindow {
             past: Box::new([IssuedAccess::default(); REMEMBERED]),
             accesses: 0,
             gone: 0,
+            share: CoreShare::default(),
+            shared_from: 0,
             instructions: 0,
             entered: 0.0,
             left: 0.0,
@@ -55,16 +85,15 @@ impl InstructionWindow {
 
     /// The next access, `after` instructions later: it enters, and this is when it may issue.
     #[inline]
-    pub fn enter(&mut self, after: u32, depends: u32, step: f64, window: u64) -> f64 {
+    pub fn enter(&mut self, after: u32, depends: u32, share: &CoreShare) -> f64 {
+        if share.step != self.share.step {
+            self.divide_anew(share);
+        }
         self.instructions += u64::from(after);
-        let mut at = self.entered + f64::from(after) * step;
-        let first = self.instructions.saturating_sub(window);
-        let oldest = self.accesses.saturating_sub(REMEMBERED - 1);
-        self.gone = self.last_to_leave(self.gone.max(oldest), first);
-        if self.gone > 0 {
-            let last = &self.past[(self.gone - 1) % REMEMBERED];
-            let behind = first.saturating_sub(last.instruction) as f64;
-            at = later(at, last.left + behind * step);
+        let mut at = self.entered + f64::from(after) * share.step;
+        let first = self.instructions.saturating_sub(share.window);
+        if !self.has_room(first) {
+            at = later(at, self.room_from(first));
         }
         self.entered = at;
         let depends = depends as usize;
@@ -72,6 +101,40 @@ impl InstructionWindow {
             return at;
         }
         later(at, self.past[(self.accesses - depends) % REMEMBERED].done)
+    }
+
+    /// Whether the window surely is no limit for an access for which all up to the instruction `first` are to have left.
+    ///
+    /// An access leaves a step for each instruction after the one before, or later; so the last of those up to `first` left
+    /// at least a window's steps before one that enters now could leave right after the last.
+    #[inline]
+    fn has_room(&self, first: u64) -> bool {
+        (self.left - self.share.room + ROUNDING <= self.entered)
+            & (self.gone > self.shared_from)
+            & (self.accesses - self.gone < REMEMBERED - 1)
+            & (first > 0)
+    }
+
+    /// When there is room for an access for which all up to the instruction `first` are to have left.
+    fn room_from(&mut self, first: u64) -> f64 {
+        let oldest = self.accesses.saturating_sub(REMEMBERED - 1);
+        self.gone = self.last_to_leave(self.gone.max(oldest), first);
+        if self.gone == 0 {
+            return 0.0;
+        }
+        let last = &self.past[(self.gone - 1) % REMEMBERED];
+        let behind = first.saturating_sub(last.instruction) as f64;
+        last.left + behind * self.share.step
+    }
+
+    /// The thread has another part of its core from now on.
+    #[cold]
+    fn divide_anew(&mut self, share: &CoreShare) {
+        // Those that left by the window that was stay so.
+        let first = self.instructions.saturating_sub(self.share.window);
+        self.gone = self.last_to_leave(self.gone, first);
+        self.share = *share;
+        self.shared_from = self.accesses;
     }
 
     /// How many accesses, of which `gone` are known, are to have left before one enters with the
@@ -96,6 +159,10 @@ impl InstructionWindow {
     /// The access that entered last issued at `issued` and has its data at `done`.
     #[inline]
     pub fn retire(&mut self, after: u32, step: f64, issued: f64, done: f64, write: bool) {
+        if step != self.share.step {
+            // It was another one for this access only.
+            self.shared_from = self.accesses + 1;
+        }
         let ready = if write { issued } else { done };
         self.left = later(self.left + f64::from(after) * step, ready);
         self.past[self.accesses % REMEMBERED] = IssuedAccess {

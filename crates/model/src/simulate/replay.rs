@@ -1,7 +1,7 @@
 //! Plays a window: threads advance together in simulated time, each on its unit.
 use super::counts::ActivityCounts;
 use super::hierarchy::CacheHierarchy;
-use super::instruction_window::{InstructionWindow, MshrSlots};
+use super::instruction_window::{CoreShare, InstructionWindow, MshrSlots};
 use super::simulated_machine::SimulatedMachine;
 use super::thread_turn::{SimCore, SimThread, ThreadTurn};
 use super::timing_wheel::TimingWheel;
@@ -77,6 +77,7 @@ impl<'a> WindowReplay<'a> {
                     next: 0,
                     entered: false,
                     ready: begins(number),
+                    latest: 0.0,
                     stream: InstructionWindow::new(),
                     reads: 0,
                     share: ActivityCounts::default(),
@@ -89,8 +90,7 @@ impl<'a> WindowReplay<'a> {
             running: 0,
             since: now,
             busy: 0.0,
-            step: 1.0 / machine.core.width,
-            window: u64::from(machine.core.window),
+            share: CoreShare::of_core(machine.core.width, machine.core.window, 1),
             misses: MshrSlots::new(machine.core.misses),
         };
         WindowReplay {
@@ -130,7 +130,7 @@ impl<'a> WindowReplay<'a> {
         }
         loop {
             match self.wheel.pop() {
-                Some((t, until)) => self.run_thread(t, until)?,
+                Some(t) => self.run_thread(t)?,
                 None => {
                     // All pieces wait for one another: no real run records that, so any may
                     // continue.
@@ -154,11 +154,14 @@ impl<'a> WindowReplay<'a> {
         })
     }
 
-    /// Plays a thread up to a time, or until it must stop.
-    fn run_thread(&mut self, t: usize, until: f64) -> Result<(), SimulationError> {
+    /// Plays a thread until another one is next, or until it must stop.
+    fn run_thread(&mut self, t: usize) -> Result<(), SimulationError> {
         loop {
+            let others_wait = !self.units[self.threads[t].unit].waiting.is_empty();
+            let until = self.wheel.until(others_wait);
             self.turn(t).play(until)?;
             let thread = &self.threads[t];
+            self.wheel.advance_to(thread.latest);
             if thread.next < thread.piece.len() {
                 let (unit, ready) = (thread.unit, thread.ready);
                 self.requeue(t, unit, ready);
@@ -288,7 +291,7 @@ impl<'a> WindowReplay<'a> {
             core.since = time;
         }
         core.running += 1;
-        core.divide_width(self.machine);
+        core.divide(self.machine);
         let unit = &mut self.units[thread.unit];
         unit.running = Some(t);
         unit.slice_end = time + SLICE;
@@ -303,7 +306,7 @@ impl<'a> WindowReplay<'a> {
         if core.running == 0 {
             core.busy += (time - core.since).max(0.0);
         }
-        core.divide_width(self.machine);
+        core.divide(self.machine);
         let unit = &mut self.units[thread.unit];
         unit.running = None;
         if let Some(next) = unit.waiting.pop_front() {

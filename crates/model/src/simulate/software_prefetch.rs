@@ -11,7 +11,7 @@ impl CacheHierarchy {
         self.lines.prefetch_entry(line);
         self.pages.prefetch_frame(line);
         for (level, caches) in self.caches.iter().enumerate() {
-            caches.prefetch_set(caches.set_start(self.tree.cache(branch, level), line));
+            caches.prefetch_set(caches.set_of(self.tree.cache(branch, level), line));
         }
     }
 
@@ -26,16 +26,16 @@ impl CacheHierarchy {
         for (level, caches) in self.caches.iter().enumerate() {
             let cache = self.tree.cache(branch, level);
             self.lines
-                .prefetch_entry(caches.lru_victim(caches.set_start(cache, line)));
+                .prefetch_entry(caches.lru_victim(caches.set_of(cache, line)));
             let other = owner.map(|o| self.tree.cache(o, level));
             if let Some(other) = other.filter(|&other| other != cache) {
-                caches.prefetch_set(caches.set_start(other, line));
+                caches.prefetch_set(caches.set_of(other, line));
             }
         }
     }
 
     #[inline]
     fn is_mru_in_first_level(&self, branch: usize, line: u32) -> bool {
-        self.caches[0].is_mru(self.caches[0].set_start(branch, line), line)
+        self.caches[0].is_mru(self.caches[0].set_of(branch, line), line)
     }
 }

@@ -34,17 +34,17 @@ pub struct TagArray {
     /// 0 where nothing is: no line has the number 0.
     entries: ZeroedMapping<u32>,
     /// Tree pseudo-LRU only: a set's bits, 1 where the right half was used less lately. Node 1 is
-    /// the root, node n has the children 2n and 2n + 1. From bit [`LATEST`] on is the way that was
-    /// used last.
+    /// the root, node n has the children 2n and 2n + 1. Bit 0 says that no way is free, and from bit [`LATEST`] on is the way
+    /// that was used last.
     trees: Vec<u64>,
     /// By way: what a use changes in the tree of its set.
     uses: Vec<TreeUpdate>,
     ways: usize,
-    /// 2^64 / ways, rounded up.
-    set_magic: u64,
     sets: FastRemainder,
 }
 
+/// Of a set without a free way.
+const FULL: u64 = 1;
 /// Where in a tree the way is that was used last: behind the nodes of at most 32 ways.
 const LATEST: u32 = u32::BITS;
 
@@ -89,39 +89,32 @@ impl TagArray {
                 .map(|way| TreeUpdate::of_way(way, ways))
                 .collect(),
             ways,
-            set_magic: (u64::MAX / ways as u64).wrapping_add(1),
             sets: FastRemainder::new(sets),
         }
-    }
-
-    /// The tree of the set that begins at a position, where there are trees.
-    #[inline]
-    fn tree_of(&self, set: usize) -> usize {
-        // Positions and ways are below 2^32, so this is the quotient: see [`FastRemainder`].
-        ((u128::from(self.set_magic) * set as u128) >> 64) as usize
     }
 
     /// Where the line is that was used last of a set, if the set still has it.
     #[inline]
     fn latest(&self, set: usize) -> usize {
-        if self.trees.is_empty() {
-            return set;
+        let first = set * self.ways;
+        match self.trees.get(set) {
+            Some(tree) => first + (tree >> LATEST) as usize,
+            None => first,
         }
-        set + (self.trees[self.tree_of(set)] >> LATEST) as usize
     }
 
-    /// Where a line's set begins in a cache.
+    /// The set of a line in a cache, one of those of all caches of the level.
     #[inline]
-    pub fn set_start(&self, cache: usize, line: u32) -> usize {
-        (cache * self.sets.by as usize + self.sets.remainder(line)) * self.ways
+    pub fn set_of(&self, cache: usize, line: u32) -> usize {
+        cache * self.sets.by as usize + self.sets.remainder(line)
     }
 
     /// The place of a line in its set, a position for [`TagArray::flags`] and its like.
     #[inline]
     pub fn find_way(&self, set: usize, line: u32) -> Option<usize> {
         let key = tag_entry(line, 0);
-        let (eights, rest) = self.entries[set..set + self.ways].as_chunks::<8>();
-        let mut at = set;
+        let mut at = set * self.ways;
+        let (eights, rest) = self.entries[at..at + self.ways].as_chunks::<8>();
         for eight in eights {
             // Eight comparisons at once, a byte for each.
             let same = u64::from_le_bytes(eight.map(|e| u8::from(e & !FLAGS == key)));
@@ -136,13 +129,12 @@ impl TagArray {
     /// Prefetches both ends of a set into the host's caches.
     #[inline]
     pub fn prefetch_set(&self, set: usize) {
-        prefetch(&self.entries, set);
+        let first = set * self.ways;
+        prefetch(&self.entries, first);
         if self.ways > HOST_LINE {
-            prefetch(&self.entries, set + self.ways - 1);
+            prefetch(&self.entries, first + self.ways - 1);
         }
-        if !self.trees.is_empty() {
-            prefetch(&self.trees, self.tree_of(set));
-        }
+        prefetch(&self.trees, set);
     }
 
     /// Whether a line is the latest used of a set.
@@ -155,7 +147,7 @@ impl TagArray {
     #[inline]
     pub fn lru_victim(&self, set: usize) -> u32 {
         if self.trees.is_empty() {
-            line_of(self.entries[set + self.ways - 1])
+            line_of(self.entries[(set + 1) * self.ways - 1])
         } else {
             0
         }
@@ -198,51 +190,65 @@ impl TagArray {
     /// Notes a use; the line's new place.
     #[inline]
     pub fn touch_way(&mut self, set: usize, at: usize) -> usize {
+        let first = set * self.ways;
         if !self.trees.is_empty() {
-            self.plru_touch(set, at - set);
+            self.plru_touch(set, at - first);
             return at;
         }
-        self.move_to_front(set, at)
+        self.move_to_front(first, at)
     }
 
     #[inline]
-    fn move_to_front(&mut self, set: usize, at: usize) -> usize {
+    fn move_to_front(&mut self, first: usize, at: usize) -> usize {
         let moved = self.entries[at];
-        self.entries.copy_within(set..at, set + 1);
-        self.entries[set] = moved;
-        set
+        self.entries.copy_within(first..at, first + 1);
+        self.entries[first] = moved;
+        first
     }
 
     /// Inserts an entry as the latest used. Returns the evicted one, 0 if none.
     #[inline]
     pub fn insert(&mut self, set: usize, entry: u32) -> u32 {
-        let at = if self.trees.is_empty() {
+        let first = set * self.ways;
+        if self.trees.is_empty() {
             return match self.ways {
-                4 => self.push_front::<4>(set, entry),
-                8 => self.push_front::<8>(set, entry),
-                16 => self.push_front::<16>(set, entry),
-                24 => self.push_front::<24>(set, entry),
+                4 => self.push_front::<4>(first, entry),
+                8 => self.push_front::<8>(first, entry),
+                16 => self.push_front::<16>(first, entry),
+                24 => self.push_front::<24>(first, entry),
                 ways => {
-                    let set = &mut self.entries[set..set + ways];
+                    let set = &mut self.entries[first..first + ways];
                     set.rotate_right(1);
                     std::mem::replace(&mut set[0], entry)
                 }
             };
-        } else {
-            // No line has the number 0.
-            match self.find_way(set, 0) {
-                Some(at) => at - set,
-                None => self.plru_victim(set),
-            }
+        }
+        let way = match self.free_way(set) {
+            Some(way) => way,
+            None => self.plru_victim(set),
         };
-        self.plru_touch(set, at);
-        std::mem::replace(&mut self.entries[set + at], entry)
+        self.plru_touch(set, way);
+        std::mem::replace(&mut self.entries[first + way], entry)
+    }
+
+    /// Tree pseudo-LRU: the first way of a set with nothing in it.
+    #[inline]
+    fn free_way(&mut self, set: usize) -> Option<usize> {
+        if self.trees[set] & FULL != 0 {
+            return None;
+        }
+        // No line has the number 0.
+        let found = self.find_way(set, 0);
+        if found.is_none() {
+            self.trees[set] |= FULL;
+        }
+        Some(found? - set * self.ways)
     }
 
     /// Puts an entry first in a set in order; the last.
     #[inline]
-    fn push_front<const WAYS: usize>(&mut self, set: usize, entry: u32) -> u32 {
-        let Some(ways) = self.entries[set..].first_chunk_mut::<WAYS>() else {
+    fn push_front<const WAYS: usize>(&mut self, first: usize, entry: u32) -> u32 {
+        let Some(ways) = self.entries[first..].first_chunk_mut::<WAYS>() else {
             return 0;
         };
         let before = *ways;
@@ -255,18 +261,19 @@ impl TagArray {
     pub fn remove(&mut self, set: usize, at: usize) -> u32 {
         let out = self.entries[at];
         if self.trees.is_empty() {
-            let last = set + self.ways - 1;
+            let last = (set + 1) * self.ways - 1;
             self.entries.copy_within(at + 1..=last, at);
             self.entries[last] = 0;
         } else {
             self.entries[at] = 0;
+            self.trees[set] &= !FULL;
         }
         out
     }
 
     /// Tree pseudo-LRU: the way that the bits lead to.
     fn plru_victim(&self, set: usize) -> usize {
-        let bits = self.trees[self.tree_of(set)];
+        let bits = self.trees[set];
         let leaves = self.ways.next_power_of_two();
         let (mut node, mut first, mut width) = (1, 0, leaves);
         while width > 1 {
@@ -281,8 +288,7 @@ impl TagArray {
     /// Tree pseudo-LRU: notes a use.
     #[inline]
     fn plru_touch(&mut self, set: usize, way: usize) {
-        let at = self.tree_of(set);
-        let (tree, update) = (&mut self.trees[at], self.uses[way]);
+        let (tree, update) = (&mut self.trees[set], self.uses[way]);
         *tree = (*tree & !update.clear) | update.set;
     }
 

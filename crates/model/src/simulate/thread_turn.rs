@@ -1,8 +1,8 @@
 //! A thread's turn: its accesses up to the end of a quantum, each in its core's window and through
 //! the hierarchy.
 use super::counts::ActivityCounts;
-use super::hierarchy::CacheHierarchy;
-use super::instruction_window::{InstructionWindow, MshrSlots};
+use super::hierarchy::{CacheHierarchy, FirstLevelPlace};
+use super::instruction_window::{later, CoreShare, InstructionWindow, MshrSlots};
 use super::simulated_machine::SimulatedMachine;
 use super::{SimulationError, WindowSetup};
 use hither_profile::bursts::BurstAccess;
@@ -32,6 +32,8 @@ pub struct SimThread {
     pub next: usize,
     pub entered: bool,
     pub ready: f64,
+    /// The latest time at which it could play on in a turn.
+    pub latest: f64,
     pub stream: InstructionWindow,
     pub reads: u64,
     pub share: ActivityCounts,
@@ -42,9 +44,8 @@ pub struct SimCore {
     pub running: u32,
     pub since: f64,
     pub busy: f64,
-    /// What each of them has: cycles per instruction, and its part of the window.
-    pub step: f64,
-    pub window: u64,
+    /// What each of them has.
+    pub share: CoreShare,
     pub misses: MshrSlots,
 }
 
@@ -68,6 +69,7 @@ impl ThreadTurn<'_> {
             if !self.enter_window(&access, until) {
                 break;
             }
+            self.thread.latest = later(self.thread.latest, self.thread.ready);
             self.issue_access(&access)?;
         }
         Ok(())
@@ -82,7 +84,7 @@ impl ThreadTurn<'_> {
             thread.ready = if self.timed {
                 let core = &self.core;
                 let stream = &mut thread.stream;
-                stream.enter(access.after, access.depends, core.step, core.window)
+                stream.enter(access.after, access.depends, &core.share)
             } else {
                 thread.ready + f64::from(access.after) * UNTIMED
             };
@@ -110,18 +112,14 @@ impl ThreadTurn<'_> {
                 return Ok(());
             }
         }
-        let misses = &mut self.core.misses;
-        if self.timed
-            && misses.free_from() > ready
-            && !hierarchy.first_level_has(thread.branch, line)
-        {
-            thread.ready = misses.free_from();
-            return Ok(());
-        }
-        let (mut done, mut missed) = hierarchy.access(thread.branch, line, access.write, ready);
-        if missed > 0 && self.timed {
-            misses.allocate(done);
-        }
+        let (mut done, mut missed) =
+            match hierarchy.plain_access(thread.branch, line, access.write, ready) {
+                Ok(done) => (done, 0),
+                Err(found) => match self.access_beyond(found, line, access.write) {
+                    Some(played) => played,
+                    None => return Ok(()),
+                },
+            };
         let within = access.address & (self.line - 1);
         if within + u64::from(access.bytes) > self.line {
             let rest = self.further_lines(access, missed)?;
@@ -140,13 +138,37 @@ impl ThreadTurn<'_> {
             if !access.write {
                 thread.share.read_time += done - ready;
             }
-            let step = self.core.step;
+            let step = self.core.share.step;
             thread
                 .stream
                 .retire(access.after, step, ready, done, access.write);
         }
         thread.reads += u64::from(!access.write);
         Ok(())
+    }
+
+    /// An access that is no plain hit: when it is done, and how many levels it missed; `None` if it has to wait for room among
+    /// its core's misses.
+    fn access_beyond(
+        &mut self,
+        found: FirstLevelPlace,
+        line: u32,
+        write: bool,
+    ) -> Option<(f64, usize)> {
+        let thread = &mut *self.thread;
+        let misses = &mut self.core.misses;
+        if self.timed && found.at.is_none() && misses.free_from() > thread.ready {
+            thread.ready = misses.free_from();
+            return None;
+        }
+        let (branch, now) = (thread.branch, thread.ready);
+        let (done, missed) = self
+            .hierarchy
+            .access_beyond(found, branch, line, write, now);
+        if missed > 0 && self.timed {
+            misses.allocate(done);
+        }
+        Some((done, missed))
     }
 
     /// The host prefetches what the thread's next accesses will need, if they are likely to miss:
@@ -234,9 +256,8 @@ impl ThreadTurn<'_> {
 
 impl SimCore {
     /// Divides the core among those of its units that run.
-    pub fn divide_width(&mut self, machine: &SimulatedMachine) {
-        let parts = self.running.max(1);
-        self.step = f64::from(parts) / machine.core.width;
-        self.window = u64::from((machine.core.window / parts).max(1));
+    pub fn divide(&mut self, machine: &SimulatedMachine) {
+        let core = &machine.core;
+        self.share = CoreShare::of_core(core.width, core.window, self.running.max(1));
     }
 }

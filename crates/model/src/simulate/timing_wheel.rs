@@ -47,9 +47,9 @@ impl TimingWheel {
         *last = thread as u32;
     }
 
-    /// The next thread, and the end of its quantum.
+    /// The next thread.
     #[inline]
-    pub fn pop(&mut self) -> Option<(usize, f64)> {
+    pub fn pop(&mut self) -> Option<usize> {
         let slot = self.next_slot()?;
         let (first, _) = self.slots[slot];
         let next = self.next[first as usize];
@@ -58,7 +58,25 @@ impl TimingWheel {
             self.used[slot / 64] &= !(1 << (slot % 64));
         }
         self.tick += (slot as u64).wrapping_sub(self.tick) % SLOTS;
-        Some((first as usize, (self.tick + 1) as f64 * QUANTUM))
+        Some(first as usize)
+    }
+
+    /// When the turn of a thread is over that was popped: with its quantum or, unless it is to be only `one`, with the last
+    /// quantum after which it would be popped again.
+    #[inline]
+    pub fn until(&self, one: bool) -> f64 {
+        let quanta = match self.next_slot() {
+            _ if one => 1,
+            Some(slot) => ((slot as u64).wrapping_sub(self.tick) % SLOTS).max(1),
+            None => SLOTS,
+        };
+        (self.tick + quanta) as f64 * QUANTUM
+    }
+
+    /// The quantum of this time is being played, unless a later one is.
+    #[inline]
+    pub fn advance_to(&mut self, time: f64) {
+        self.tick = self.tick.max((time / QUANTUM) as u64);
     }
 
     fn next_slot(&self) -> Option<usize> {

@@ -3,6 +3,7 @@ mod parts;
 mod properties;
 mod states;
 mod time;
+mod window;
 
 use super::hierarchy::CacheHierarchy;
 use super::simulated_machine::{CoherenceProtocol, SimulatedMachine};

@@ -21,7 +21,7 @@ fn victims(replacement: ReplacementPolicy, uses: &[u32]) -> Vec<u32> {
     let mut caches = TagArray::new(&level, 64);
     let mut out = Vec::new();
     for &line in uses {
-        let set = caches.set_start(0, line);
+        let set = caches.set_of(0, line);
         if let Some(at) = caches.find_way(set, line) {
             caches.touch_way(set, at);
             continue;
@@ -60,7 +60,7 @@ fn the_latest_used_is_found_without_a_search_until_it_is_taken_out() {
         (level.replacement, level.caches) = (replacement, 2);
         let mut caches = TagArray::new(&level, 64);
         for cache in 0..2 {
-            let set = caches.set_start(cache, 2);
+            let set = caches.set_of(cache, 2);
             for line in [2, 5, 8, 11, 14] {
                 assert!(!caches.is_plain_mru_hit(set, line, false));
                 caches.insert(set, tag_entry(line, 0));
@@ -82,12 +82,8 @@ fn any_number_of_sets() {
         level.caches = 2;
         let caches = TagArray::new(&level, 64);
         for line in (1..200).chain([12287, 12288, 12289, (1 << 29) - 1]) {
-            let expected = (sets + u64::from(line) % sets) * 3;
-            assert_eq!(
-                caches.set_start(1, line) as u64,
-                expected,
-                "{line} of {sets}"
-            );
+            let expected = sets + u64::from(line) % sets;
+            assert_eq!(caches.set_of(1, line) as u64, expected, "{line} of {sets}");
         }
     }
 }

@@ -13,7 +13,7 @@ fn outcome(machine: &SimulatedMachine, steps: &str) -> String {
     let line = h.pages.line_of_address(0x10000, 0, &|_| None).unwrap();
     let state = |level: usize, cache: usize| {
         let caches = &h.caches[level];
-        let found = caches.find_way(caches.set_start(cache, line), line);
+        let found = caches.find_way(caches.set_of(cache, line), line);
         match found.map(|at| caches.flags(at) & (WRITABLE | DIRTY)) {
             None => 'I',
             Some(0) => 'S',
