@@ -123,7 +123,7 @@ impl InstructionWindow {
             return 0.0;
         }
         let last = &self.past[(self.gone - 1) % REMEMBERED];
-        let behind = first.saturating_sub(last.instruction) as f64;
+        let behind = first.saturating_sub(last.instruction).cast_signed() as f64;
         last.left + behind * self.share.step
     }
 

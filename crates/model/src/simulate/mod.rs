@@ -3,7 +3,7 @@
 //!
 //! `replay` plays the threads of a window together, turn by turn (`thread_turn`), each in its core's
 //! window (`instruction_window`), in the order of simulated time (`timing_wheel`). Each access goes
-//! through the `hierarchy` of caches (`tag_array`, `cache_fill`) and the directory (`coherence`,
+//! through the `hierarchy` of caches (`first_level`, `tag_array`, `cache_fill`) and the directory (`coherence`,
 //! `directory`, `sharer_sets`, `cache_tree`) over the interconnect (`interconnect`) to memory
 //! (`dram`), with prefetchers beside it (`prefetcher`); lines that have not arrived yet are waited
 //! for (`outstanding_misses`). `software_prefetch` only makes the simulator itself faster.
@@ -18,6 +18,7 @@ pub mod counts;
 mod directory;
 mod dram;
 pub mod energy;
+mod first_level;
 mod frame_table;
 mod hierarchy;
 mod instruction_window;

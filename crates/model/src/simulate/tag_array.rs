@@ -4,7 +4,7 @@
 //! flags in 32 bits, so that a set of eight ways is half a line of the host. With LRU the order
 //! within a set is the order of use, the latest first: there is nothing else to keep.
 use super::simulated_machine::{CacheLevelParameters, ReplacementPolicy};
-use hither_table::{prefetch, ZeroedMapping};
+use hither_table::{equal_of_eight, prefetch, ZeroedMapping};
 
 /// Its holder may write without a request: there is no copy outside this cache and those below it.
 pub const WRITABLE: u32 = 1;
@@ -116,10 +116,9 @@ impl TagArray {
         let mut at = set * self.ways;
         let (eights, rest) = self.entries[at..at + self.ways].as_chunks::<8>();
         for eight in eights {
-            // Eight comparisons at once, a byte for each.
-            let same = u64::from_le_bytes(eight.map(|e| u8::from(e & !FLAGS == key)));
+            let same = equal_of_eight(eight, key, FLAGS);
             if same != 0 {
-                return Some(at + same.trailing_zeros() as usize / 8);
+                return Some(at + same.trailing_zeros() as usize);
             }
             at += 8;
         }

@@ -1,7 +1,8 @@
 //! A thread's turn: its accesses up to the end of a quantum, each in its core's window and through
 //! the hierarchy.
 use super::counts::ActivityCounts;
-use super::hierarchy::{CacheHierarchy, FirstLevelPlace};
+use super::first_level::FirstLevelPlace;
+use super::hierarchy::CacheHierarchy;
 use super::instruction_window::{later, CoreShare, InstructionWindow, MshrSlots};
 use super::simulated_machine::SimulatedMachine;
 use super::{SimulationError, WindowSetup};

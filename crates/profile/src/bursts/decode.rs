@@ -59,6 +59,7 @@ impl SitePredictor {
 }
 
 /// What is known of a thread between its pieces.
+#[derive(Clone)]
 pub(super) struct DecoderState {
     locals: Vec<DecoderBlock>,
     sites: Vec<SitePredictor>,

@@ -168,6 +168,7 @@ impl BurstTrace {
 }
 
 /// Reads the pieces of one thread in one window, in order.
+#[derive(Clone)]
 pub struct PieceDecoder<'a> {
     bursts: &'a BurstTrace,
     window: usize,
@@ -192,6 +193,13 @@ impl PieceDecoder<'_> {
             into.clear();
         }
         decoded
+    }
+
+    /// What comes next, if the file is not damaged there.
+    #[must_use]
+    pub fn peek(&self) -> Option<&BurstPiece> {
+        let at = *self.pieces.get(self.at)? as usize;
+        self.bursts.windows.get(self.window)?.pieces.get(at)
     }
 
     /// Whether the thread's accesses end where they do because of damage.

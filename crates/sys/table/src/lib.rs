@@ -1,5 +1,5 @@
-//! Memory for tables that are read all over, and hints about it: they change how fast something is
-//! and nothing else.
+//! Memory for tables that are read all over, hints about it, and several comparisons at once: they change how fast
+//! something is and nothing else.
 use std::alloc::{handle_alloc_error, Layout};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -17,6 +17,32 @@ pub fn prefetch<T>(from: &[T], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
+}
+
+/// Which of eight numbers are `wanted`, when the bits in `ignored` are left out of account: a bit for each.
+#[inline]
+#[must_use]
+pub fn equal_of_eight(numbers: &[u32; 8], wanted: u32, ignored: u32) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: two halves of an array that is there are read, wherever it begins; SSE2, which has the rest, is part of every
+    // x86-64.
+    unsafe {
+        use std::arch::x86_64::{
+            _mm_and_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_ps,
+            _mm_set1_epi32,
+        };
+        let wanted = _mm_set1_epi32((wanted & !ignored).cast_signed());
+        let compared = _mm_set1_epi32((!ignored).cast_signed());
+        let equal = |half: *const u32| {
+            let numbers = _mm_and_si128(_mm_loadu_si128(half.cast()), compared);
+            _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(numbers, wanted)))
+        };
+        (equal(numbers.as_ptr()) | equal(numbers.as_ptr().add(4)) << 4).cast_unsigned()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    numbers.iter().zip(0..).fold(0, |mask, (number, at)| {
+        mask | u32::from((number ^ wanted) & !ignored == 0) << at
+    })
 }
 
 /// What is copied together as a table grows: a page.
@@ -143,6 +169,16 @@ mod tests {
         prefetch(&table, usize::MAX);
         assert!(table.iter().copied().eq(0..1 << 20));
         assert_eq!(ZeroedMapping::<u64>::new(0, false).len(), 0);
+    }
+
+    #[test]
+    fn equal_numbers_are_found_whatever_is_ignored() {
+        let numbers = [8, 9, 17, u32::MAX, 0, 8 << 20, 15, 8];
+        assert_eq!(equal_of_eight(&numbers, 8, 0), 0b1000_0001);
+        assert_eq!(equal_of_eight(&numbers, 10, 7), 0b1100_0011);
+        assert_eq!(equal_of_eight(&numbers, u32::MAX, 7), 0b1000);
+        assert_eq!(equal_of_eight(&numbers, 0, 7), 0b1_0000);
+        assert_eq!(equal_of_eight(&numbers, 24, 7), 0);
     }
 
     #[test]

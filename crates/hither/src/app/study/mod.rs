@@ -12,6 +12,7 @@ mod predict;
 pub mod progress;
 mod replay;
 pub mod run_recording;
+mod shared_starts;
 pub mod sim_machine;
 mod structures;
 pub mod verdict;

@@ -8,6 +8,7 @@ use super::options::{ShortStudy, SimOptions};
 use super::progress::Progress;
 use super::replay::{side_by_side, AddressGroup, ReplayMonitor, ReplaySetup, WindowParts};
 use super::run_recording::{RunRecording, SimWindow, FEW_WINDOWS};
+use super::shared_starts::SharedStarts;
 use super::sim_machine::SimMachine;
 use super::structures::StructureIndex;
 use super::verdict;
@@ -124,6 +125,7 @@ fn replay_setup<'a>(
         model,
         rule: options.pages,
         played: 1.0,
+        starts: None,
     }
 }
 
@@ -228,9 +230,14 @@ impl PlacementStudy<'_> {
         let number = |window: &SimWindow, address: u64| {
             structures.map_or(0, |s| s.structure_at(window, address))
         };
+        let starts = SharedStarts::new(self.stand.recording, self.stand.windows, played.len());
+        let stand = ReplaySetup {
+            starts: Some(&starts),
+            ..self.stand
+        };
         let results = side_by_side(played.len(), self.options.jobs, |at| {
             let group = structures.map(|_| &number as AddressGroup);
-            self.stand.replay_plan(played[at], parts, group, &heard)
+            stand.replay_plan(played[at], parts, group, &heard)
         })?;
         let mut results = same.into_iter().map(|at| results[at].clone());
         let told_apart = structures.map_or(0, |s| s.names.len());

@@ -7,11 +7,12 @@ use anyhow::{anyhow, Result};
 use hither_profile::bursts::{self, BurstAccess, BurstPiece, PieceDecoder};
 
 use super::run_recording::{RunRecording, SimWindow};
+use super::shared_starts::SharedStarts;
 use super::sim_machine::SimMachine;
 use hither_model::simulate::counts::{ActivityCounts, SimulationCounts};
 use hither_model::simulate::replay_input::page_homes::{PageHomeInput, PageHomeRule, PageHomes};
 use hither_model::simulate::replay_input::partitioned_source::{
-    accesses_by_time, PartitionedSource,
+    accesses_by_time, accesses_up_to, PartitionedSource,
 };
 use hither_model::simulate::replay_input::replay_plan::ReplayPlan;
 use hither_model::simulate::replay_input::replay_space::WindowLayout;
@@ -24,8 +25,9 @@ pub struct ReplaySetup<'a> {
     pub windows: &'a [SimWindow],
     pub model: &'a SimMachine,
     pub rule: PageHomeRule,
-    /// The share of each window that is played.
+    /// The share of each window that is played, and where that begins if not with the window.
     pub played: f64,
+    pub starts: Option<&'a SharedStarts<'a>>,
 }
 
 /// What moving a page takes: 1000 took move_pages(2) about 4 ms.
@@ -101,10 +103,21 @@ impl<'a> ReplaySetup<'a> {
         (begin, parts): (f64, WindowParts),
         heard: &ReplayMonitor,
     ) -> Result<Vec<SimulationCounts>> {
-        let source = RecordedWindow::new(self.recording, window);
+        let mut source = RecordedWindow::new(self.recording, window);
+        let before = accesses_up_to(&window.accesses, begin);
+        let starts = self.starts.filter(|_| begin > 0.0);
+        let starts = starts.map_or(Vec::new(), |starts| starts.take(window, &before));
+        let mut read = Vec::new();
+        for (thread, start) in starts {
+            source.decoders[thread.at()] = Some(start.decoder);
+            read.push((thread, start.accesses, start.waited));
+        }
         let mut cut = PartitionedSource::new(source, window.accesses.clone());
+        for (thread, accesses, waited) in read {
+            cut.begin_behind(thread, accesses, waited);
+        }
+        cut.skip_to(&before);
         let recorded = &self.recording.bursts.windows()[window.number];
-        cut.skip_to(&cut.accesses_up_to(begin));
         let parts: Vec<_> = parts
             .iter()
             .map(|(share, counts)| (begin + share * self.played, *counts))

@@ -2,7 +2,7 @@
 //! counts, cut again at the times at which threads or pages move.
 use crate::simulate::AccessSource;
 use hither_profile::bursts::{BurstAccess, BurstPiece};
-use hither_profile::Nanos;
+use hither_profile::{Nanos, ThreadIx};
 
 /// A source that ends at the end of a part, and continues with the next one.
 pub struct PartitionedSource<S> {
@@ -37,9 +37,17 @@ impl<S: AccessSource> PartitionedSource<S> {
     /// Accesses of each thread up to this share of the window.
     #[must_use]
     pub fn accesses_up_to(&self, share: f64) -> Vec<u64> {
-        let share = share.clamp(0.0, 1.0);
-        let end = |total: &u64| (*total as f64 * share).round() as u64;
-        self.totals.iter().map(end).collect()
+        accesses_up_to(&self.totals, share)
+    }
+
+    /// So many accesses of a thread were read before, and after a wait the last of its pieces that had waited.
+    pub fn begin_behind(&mut self, thread: ThreadIx, accesses: u64, waited: Option<Nanos>) {
+        let thread = thread.at();
+        if let (Some(given), Some(went_on)) =
+            (self.given.get_mut(thread), self.went_on.get_mut(thread))
+        {
+            (*given, *went_on) = (accesses, waited);
+        }
     }
 
     /// Leaves out what comes before this many accesses of each thread.
@@ -112,6 +120,14 @@ impl<S: AccessSource> AccessSource for PartitionedSource<S> {
         self.begun[at] = true;
         Some(piece)
     }
+}
+
+/// Accesses of each thread up to this share of a window with so many of each.
+#[must_use]
+pub fn accesses_up_to(totals: &[u64], share: f64) -> Vec<u64> {
+    let share = share.clamp(0.0, 1.0);
+    let end = |total: &u64| (*total as f64 * share).round() as u64;
+    totals.iter().map(end).collect()
 }
 
 /// How many accesses each thread had made by a time; within a piece they are made evenly.

@@ -270,11 +270,20 @@ fn who_waited_still_waits_where_a_part_begins() {
     let mut cut = PartitionedSource::new(Two(pieces.map(Some)), vec![10, 10]);
     cut.skip_to(&[5, 5]);
     cut.extend_to(&[10, 10]);
-    let begun = [0, 1].map(|thread| {
-        cut.next_piece(thread, &mut into)
-            .map(|p| (p.start, p.waited))
-    });
-    assert_eq!(begun, [Some((50, false)), Some((100, true))]);
+    let mut begun = |cut: &mut PartitionedSource<Two>| {
+        [0, 1].map(|thread| {
+            let piece = cut.next_piece(thread, &mut into);
+            piece.map(|p| (p.start, p.waited))
+        })
+    };
+    assert_eq!(begun(&mut cut), [Some((50, false)), Some((100, true))]);
+    // What somebody else read of its pieces does neither: thread 1 has another one, for which it did not wait.
+    let behind = [piece(0, 0, false), piece(1, 200, false)];
+    let mut cut = PartitionedSource::new(Two(behind.map(Some)), vec![10, 20]);
+    cut.begin_behind(ThreadIx(1), 10, Some(100));
+    cut.skip_to(&[5, 15]);
+    cut.extend_to(&[10, 20]);
+    assert_eq!(begun(&mut cut), [Some((50, false)), Some((100, true))]);
 }
 
 #[test]

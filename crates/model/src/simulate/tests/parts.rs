@@ -76,6 +76,22 @@ fn the_latest_used_is_found_without_a_search_until_it_is_taken_out() {
 }
 
 #[test]
+fn what_was_taken_out_leaves_room() {
+    let (mut level, _) = level(4, 4, 1, 4, false);
+    (level.replacement, level.caches) = (ReplacementPolicy::PseudoLru, 1);
+    let mut caches = TagArray::new(&level, 64);
+    for line in 1..=5 {
+        assert_eq!(caches.insert(0, tag_entry(line, 0)) != 0, line == 5);
+    }
+    for line in [3, 5] {
+        let at = caches.find_way(0, line).expect("it was inserted");
+        caches.remove(0, at);
+    }
+    let victims = [6, 7, 8].map(|line| caches.insert(0, tag_entry(line, 0)) != 0);
+    assert_eq!(victims, [false, false, true]);
+}
+
+#[test]
 fn any_number_of_sets() {
     for sets in [1u64, 2, 3, 5, 7, 12, 96, 1000, 12288] {
         let (mut level, _) = level(sets * 3, 3, 1, 4, false);
