@@ -322,3 +322,55 @@ fn energy_split(
         parts,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::study::sim_machine::models;
+
+    /// By seed and window its cycles.
+    fn result(policy: &str, seeds: &[[f64; 3]]) -> CandidateResult {
+        let candidate = PlacementCandidate {
+            name: policy.to_owned(),
+            thread_policy: policy.to_owned(),
+            data_policy: None,
+            file: None,
+            plans: Vec::new(),
+            for_joint: false,
+        };
+        let runs = seeds.iter().map(|windows| ReplayResult {
+            windows: windows
+                .map(|cycles| {
+                    vec![SimulationCounts {
+                        cycles,
+                        ..SimulationCounts::default()
+                    }]
+                })
+                .to_vec(),
+            ..ReplayResult::default()
+        });
+        CandidateResult::summarise_runs(candidate, runs, 0)
+    }
+
+    #[test]
+    fn one_seed_of_the_system_is_off_by_what_chance_does() {
+        let mut all = models(vec![Some("xeon-x7550x4".to_owned())], None).expect("a machine");
+        let model = all.remove(0);
+        let time = |near: &CandidateResult, system: &CandidateResult| {
+            let time = near.time_to(system, &model).expect("a time");
+            (time.value, time.half_width.expect("three windows"))
+        };
+        let one = || result("os", &[[100.0, 120.0, 110.0]]);
+        let two = || result("os", &[[100.0, 120.0, 110.0], [104.0, 118.0, 112.0]]);
+        let near = || result("locality", &[[90.0, 99.0, 96.0]]);
+        let (value, half) = time(&near(), &one());
+        let (same, wider) = time(&near(), &one().with_seed_error(0.1));
+        assert_eq!(same, value);
+        assert!((wider - half.hypot(0.1 * value)).abs() < 1e-12, "{wider}");
+        // What leaves nothing to chance is not off, and seeds tell themselves how far they are.
+        let certain = near().with_seed_error(0.1);
+        assert_eq!(time(&certain, &one()), (value, half));
+        let known = two().with_seed_error(0.1);
+        assert_eq!(time(&near(), &known), time(&near(), &two()));
+    }
+}
