@@ -224,9 +224,9 @@ impl ProfileAnalysis {
     ) -> Self {
         let touchers =
             first_toucher_of_pages(&profile.first_touch, &profile.regions, setup.page_size);
-        let (best, worst) = best_and_worst_assignment(&table, profile.threads.len(), setup.nodes);
         let run = run_summary(profile, table.len() as u64 * setup.page_size.bytes());
         let sharing = Sharing::of_run(profile, run.accesses());
+        let (best, worst) = best_and_worst_assignment(&table, &sharing.working, setup.nodes);
         let traffic = traffic_table(profile, &table, setup.page_size);
         let tables = (&*table, &*traffic);
         let pages = page_report(profile, &setup, tables, &touchers, (&best, &worst));

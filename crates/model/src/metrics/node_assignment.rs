@@ -1,6 +1,7 @@
 //! The assignment of threads to NUMA nodes that makes E_app (OPT eq. 6) highest or lowest,
-//! with at most ceil(T/N) threads on a node. OPT figures 6 and 7 show these two extremes;
-//! how the paper finds them it does not say.
+//! with at most ceil(T/N) threads on a node, of all and of those that work: or the four that do of
+//! twenty could all be on one node. OPT figures 6 and 7 show these two extremes; how the paper finds them
+//! it does not say.
 //!
 //! Finding the best is a graph partitioning problem, so this is a search: several starts
 //! (greedy, blocks of neighbours, round robin, shuffles), each improved by swaps of two
@@ -39,20 +40,21 @@ const SHUFFLES: u64 = 64;
 /// too many different pages.
 const SHARE_STEPS: [u64; 3] = [64, 8, 2];
 
-/// The assignments with the highest and the lowest E_app: the node of each thread.
+/// The assignments with the highest and the lowest E_app: the node of each thread. `working` says which
+/// threads work; if none does, all count.
 #[must_use]
 pub fn best_and_worst_assignment(
     table: &PageAccessTable,
-    threads: usize,
+    working: &[bool],
     nodes: usize,
 ) -> (Vec<NodeIx>, Vec<NodeIx>) {
-    let groups = if nodes <= 1 || threads <= 1 {
+    let groups = if nodes <= 1 || working.len() <= 1 {
         PageClasses::new()
     } else {
         limited_groups(table)
     };
-    let best = multi_start_search(&groups, threads, nodes, ExclusivityGoal::Maximise);
-    let worst = multi_start_search(&groups, threads, nodes, ExclusivityGoal::Minimise);
+    let best = multi_start_search(&groups, working, nodes, ExclusivityGoal::Maximise);
+    let worst = multi_start_search(&groups, working, nodes, ExclusivityGoal::Minimise);
     let app = |of: &[NodeIx]| exclusivity(table, nodes, of).map_or(0.0, |e| e.app);
     // The search works on groups of pages: if all assignments are equal, best and worst may be
     // swapped.
@@ -68,23 +70,23 @@ pub fn best_and_worst_assignment(
 #[must_use]
 pub fn assign_threads_to_nodes(
     table: &PageAccessTable,
-    threads: usize,
+    working: &[bool],
     nodes: usize,
     goal: ExclusivityGoal,
 ) -> Vec<NodeIx> {
-    multi_start_search(&limited_groups(table), threads, nodes, goal)
+    multi_start_search(&limited_groups(table), working, nodes, goal)
 }
 
 fn multi_start_search(
     groups: &PageClasses,
-    threads: usize,
+    working: &[bool],
     nodes: usize,
     goal: ExclusivityGoal,
 ) -> Vec<NodeIx> {
-    if nodes <= 1 || threads <= 1 {
-        return vec![NodeIx(0); threads];
+    if nodes <= 1 || working.len() <= 1 {
+        return vec![NodeIx(0); working.len()];
     }
-    let mut search = AssignmentSearch::new(groups, threads, nodes, goal);
+    let (mut search, idle) = AssignmentSearch::new(groups, working, nodes, goal);
     let slots = search.slots();
     let mut starts = vec![search.greedy_start()];
     starts.push((0..slots).map(|t| t / search.capacity).collect());
@@ -108,12 +110,12 @@ fn multi_start_search(
             best = Some((value, search.node_of.clone()));
         }
     }
-    let (_, node_of) = best.unwrap_or_default();
-    node_of[..threads]
-        .iter()
-        .map(|&n| NodeIx(n as u32))
-        .collect()
+    search.node_of = best.map_or_else(Vec::new, |(_, node_of)| node_of);
+    search.nodes_of_all(working, &idle)
 }
+
+/// Groups that a thread touches, in order, with its accesses.
+type Touches = Vec<(u32, i64)>;
 
 /// A state of the search. Threads are padded with idle ones to nodes x capacity, so that
 /// a move to a free place is a swap as well.
@@ -121,8 +123,8 @@ struct AssignmentSearch {
     nodes: usize,
     capacity: usize,
     goal: ExclusivityGoal,
-    /// Groups each thread touches, in order, with its accesses.
-    touches: Vec<Vec<(u32, i64)>>,
+    /// Of each thread that works.
+    touches: Vec<Touches>,
     groups: usize,
     node_of: Vec<usize>,
     /// Accesses per group and node.
@@ -133,15 +135,30 @@ struct AssignmentSearch {
 }
 
 impl AssignmentSearch {
-    fn new(groups: &PageClasses, threads: usize, nodes: usize, goal: ExclusivityGoal) -> Self {
-        let capacity = threads.div_ceil(nodes);
-        let mut touches = vec![Vec::new(); nodes * capacity];
+    /// With what the threads touch that do not take part in the search.
+    fn new(
+        groups: &PageClasses,
+        working: &[bool],
+        nodes: usize,
+        goal: ExclusivityGoal,
+    ) -> (Self, Vec<Touches>) {
+        let mut of_thread = vec![Touches::new(); working.len()];
         for (group, cells) in groups.iter().enumerate() {
             for &(thread, accesses) in cells {
-                touches[thread as usize].push((group as u32, accesses));
+                of_thread[thread as usize].push((group as u32, accesses));
             }
         }
-        AssignmentSearch {
+        let (mut touches, mut idle) = (Vec::new(), Vec::new());
+        for (of_thread, works) in of_thread.into_iter().zip(working) {
+            let to = if *works { &mut touches } else { &mut idle };
+            to.push(of_thread);
+        }
+        if touches.is_empty() {
+            std::mem::swap(&mut touches, &mut idle);
+        }
+        let capacity = touches.len().div_ceil(nodes);
+        touches.resize(nodes * capacity, Touches::new());
+        let search = AssignmentSearch {
             nodes,
             capacity,
             goal,
@@ -151,7 +168,63 @@ impl AssignmentSearch {
             sums: Vec::new(),
             maxima: Vec::new(),
             work: 0,
+        };
+        (search, idle)
+    }
+
+    /// The nodes of all threads, in their order: of those of the search, and of the idle ones.
+    fn nodes_of_all(&mut self, working: &[bool], idle: &[Touches]) -> Vec<NodeIx> {
+        let of_search = self.node_of[..working.len() - idle.len()].to_vec();
+        let mut free = vec![working.len().div_ceil(self.nodes); self.nodes];
+        for &node in &of_search {
+            free[node] -= 1;
         }
+        self.sums = self.sums_per_node();
+        let of_idle: Vec<usize> = idle
+            .iter()
+            .map(|t| self.add_to_best(t, &mut free))
+            .collect();
+        let (mut of_search, mut of_idle) = (of_search.iter(), of_idle.iter());
+        let node = working.iter().map(|works| {
+            let node = match *works || idle.is_empty() {
+                true => of_search.next(),
+                false => of_idle.next(),
+            };
+            NodeIx(node.copied().unwrap_or(0) as u32)
+        });
+        node.collect()
+    }
+
+    /// Adds what a thread touches to the node with a free place where most is gained by it; which that is.
+    fn add_to_best(&mut self, touches: &Touches, free: &mut [usize]) -> usize {
+        let node = (0..self.nodes).filter(|&n| free[n] > 0);
+        let node = node
+            .max_by_key(|&n| (self.gain_on(&self.sums, touches, n), std::cmp::Reverse(n)))
+            .unwrap_or(0);
+        free[node] = free[node].saturating_sub(1);
+        for &(group, accesses) in touches {
+            self.sums[group as usize * self.nodes + node] += accesses;
+        }
+        node
+    }
+
+    fn sums_per_node(&self) -> Vec<i64> {
+        let mut sums = vec![0; self.groups * self.nodes];
+        for (cells, node) in self.touches.iter().zip(&self.node_of) {
+            for &(g, c) in cells {
+                sums[g as usize * self.nodes + node] += c;
+            }
+        }
+        sums
+    }
+
+    /// What is gained, with these sums, by what a thread touches if it is on a node.
+    fn gain_on(&self, sums: &[i64], touches: &Touches, node: usize) -> i64 {
+        let gain = touches.iter().map(|&(g, c)| {
+            let row = &sums[g as usize * self.nodes..][..self.nodes];
+            (row[node] + c - row_max(row)).max(0)
+        });
+        self.objective(gain.sum())
     }
 
     fn slots(&self) -> usize {
@@ -175,14 +248,7 @@ impl AssignmentSearch {
         let mut free = vec![self.capacity; self.nodes];
         let mut node_of = vec![0; self.slots()];
         for t in order {
-            let gain = |node: usize| -> i64 {
-                let gain = self.touches[t].iter().map(|&(g, c)| {
-                    let row = &sums[g as usize * self.nodes..][..self.nodes];
-                    let max = row.iter().copied().max().unwrap_or(0);
-                    (row[node] + c - max).max(0)
-                });
-                self.objective(gain.sum())
-            };
+            let gain = |node: usize| self.gain_on(&sums, &self.touches[t], node);
             let node = (0..self.nodes)
                 .filter(|&n| free[n] > 0)
                 .max_by_key(|&n| (gain(n), std::cmp::Reverse(n)))
@@ -199,12 +265,7 @@ impl AssignmentSearch {
     /// Takes a start to a local optimum, or as far as the work allows; its value.
     fn improve_by_swaps(&mut self, start: Vec<usize>) -> i64 {
         self.node_of = start;
-        self.sums = vec![0; self.groups * self.nodes];
-        for (t, cells) in self.touches.iter().enumerate() {
-            for &(g, c) in cells {
-                self.sums[g as usize * self.nodes + self.node_of[t]] += c;
-            }
-        }
+        self.sums = self.sums_per_node();
         self.maxima = self.sums.chunks(self.nodes).map(row_max).collect();
         let mut improved = true;
         while improved && self.work > 0 {

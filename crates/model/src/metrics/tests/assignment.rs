@@ -30,31 +30,67 @@ fn brute_force(t: &PageAccessTable, threads: usize, n: usize) -> (f64, f64) {
 #[test]
 fn sharers_go_together_or_apart() {
     let t = table(&[&[5, 0, 5, 0], &[0, 5, 0, 5]]);
-    let best = assign_threads_to_nodes(&t, 4, 2, ExclusivityGoal::Maximise);
+    let best = assign_threads_to_nodes(&t, &[true; 4], 2, ExclusivityGoal::Maximise);
     assert_eq!((best[0], best[1]), (best[2], best[3]));
     assert_eq!(value(&t, 2, &best), 1.0);
-    let worst = assign_threads_to_nodes(&t, 4, 2, ExclusivityGoal::Minimise);
+    let worst = assign_threads_to_nodes(&t, &[true; 4], 2, ExclusivityGoal::Minimise);
     assert_eq!(value(&t, 2, &worst), 0.5);
 }
 
 #[test]
 fn nothing_to_assign() {
     assert_eq!(
-        assign_threads_to_nodes(&table(&[]), 0, 4, ExclusivityGoal::Maximise),
+        assign_threads_to_nodes(&table(&[]), &[true; 0], 4, ExclusivityGoal::Maximise),
         []
     );
     assert_eq!(
-        assign_threads_to_nodes(&table(&[&[3]]), 1, 4, ExclusivityGoal::Maximise),
+        assign_threads_to_nodes(&table(&[&[3]]), &[true; 1], 4, ExclusivityGoal::Maximise),
         nodes(&[0])
     );
     assert_eq!(
-        assign_threads_to_nodes(&table(&[&[3, 3]]), 2, 1, ExclusivityGoal::Minimise),
+        assign_threads_to_nodes(&table(&[&[3, 3]]), &[true; 2], 1, ExclusivityGoal::Minimise),
         nodes(&[0, 0])
     );
     assert_eq!(
-        assign_threads_to_nodes(&table(&[]), 3, 8, ExclusivityGoal::Minimise).len(),
+        assign_threads_to_nodes(&table(&[]), &[true; 3], 8, ExclusivityGoal::Minimise).len(),
         3
     );
+}
+
+/// Stockfish: 20 threads, of which four work, and those use all pages alike. Each has a node to itself, as
+/// four threads alone have; those that idle beside them do not let them crowd on one.
+#[test]
+fn idle_threads_take_no_place() {
+    let mut row = [0u64; 20];
+    let mut working = [false; 20];
+    for thread in [0, 7, 8, 19] {
+        row[thread] = 1_000;
+        working[thread] = true;
+    }
+    row[3] = 1;
+    let t = table(&[&row, &row]);
+    for goal in [ExclusivityGoal::Maximise, ExclusivityGoal::Minimise] {
+        let of = assign_threads_to_nodes(&t, &working, 4, goal);
+        let mut held: Vec<NodeIx> = [0, 7, 8, 19].map(|t: usize| of[t]).to_vec();
+        held.sort();
+        held.dedup();
+        assert_eq!((held.len(), of.len()), (4, 20));
+    }
+    let [a, b] = [[false; 3], [true; 3]];
+    let t = table(&[&[4, 4, 0], &[4, 0, 4]]);
+    let of = |working: &[bool]| assign_threads_to_nodes(&t, working, 2, ExclusivityGoal::Maximise);
+    assert_eq!(of(&a), of(&b), "if none works, all count");
+}
+
+/// One that hardly works is where its pages are used.
+#[test]
+fn idle_threads_sit_with_those_they_share_with() {
+    let t = table(&[&[100, 1, 0], &[0, 1, 100], &[0, 2, 100]]);
+    let of = assign_threads_to_nodes(&t, &[true, false, true], 2, ExclusivityGoal::Maximise);
+    assert_ne!(of[0], of[2]);
+    assert_eq!(of[1], of[2]);
+    let of = assign_threads_to_nodes(&t, &[true, false, true], 2, ExclusivityGoal::Minimise);
+    assert_eq!(of[1], of[0]);
 }
 
 /// Numbers below a bound, the same in every run.
@@ -99,7 +135,7 @@ fn a_large_run_is_solved() {
         })
         .collect();
     let t = PageAccessTable::from_rows(&rows.iter().copied().collect(), &[], PageSize::K4);
-    let best = assign_threads_to_nodes(&t, 64, 4, ExclusivityGoal::Maximise);
+    let best = assign_threads_to_nodes(&t, &[true; 64], 4, ExclusivityGoal::Maximise);
     assert_eq!(value(&t, 4, &best), 1.0);
     for node in 0..4 {
         assert_eq!(best.iter().filter(|n| n.0 == node).count(), 16);
@@ -136,7 +172,7 @@ fn hidden_groups_are_found_in_noise() {
         value(
             &t,
             4,
-            &assign_threads_to_nodes(&t, 64, 4, ExclusivityGoal::Maximise),
+            &assign_threads_to_nodes(&t, &[true; 64], 4, ExclusivityGoal::Maximise),
         ),
         value(&t, 4, &nodes(&hidden)),
     );
@@ -144,7 +180,7 @@ fn hidden_groups_are_found_in_noise() {
     let worst = value(
         &t,
         4,
-        &assign_threads_to_nodes(&t, 64, 4, ExclusivityGoal::Minimise),
+        &assign_threads_to_nodes(&t, &[true; 64], 4, ExclusivityGoal::Minimise),
     );
     assert!(worst < 0.8 * wanted, "{worst} of {wanted}");
 }
@@ -161,8 +197,8 @@ proptest! {
         let rows: Vec<&[u64]> = rows.iter().map(|r| &r[..threads]).collect();
         let t = table(&rows);
         let (lowest, highest) = if t.is_empty() { (1.0, 1.0) } else { brute_force(&t, threads, n) };
-        let best = assign_threads_to_nodes(&t, threads, n, ExclusivityGoal::Maximise);
-        let worst = assign_threads_to_nodes(&t, threads, n, ExclusivityGoal::Minimise);
+        let best = assign_threads_to_nodes(&t, &vec![true; threads], n, ExclusivityGoal::Maximise);
+        let worst = assign_threads_to_nodes(&t, &vec![true; threads], n, ExclusivityGoal::Minimise);
         let (e_best, e_worst) = (value(&t, n, &best), value(&t, n, &worst));
         prop_assert!(e_best >= 0.99 * highest, "{} of {}", e_best, highest);
         prop_assert!(e_worst * 0.99 <= lowest, "{} of {}", e_worst, lowest);
@@ -173,6 +209,6 @@ proptest! {
                 prop_assert!(held <= threads.div_ceil(n));
             }
         }
-        prop_assert_eq!(assign_threads_to_nodes(&t, threads, n, ExclusivityGoal::Maximise), best);
+        prop_assert_eq!(assign_threads_to_nodes(&t, &vec![true; threads], n, ExclusivityGoal::Maximise), best);
     }
 }

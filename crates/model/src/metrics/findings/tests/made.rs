@@ -171,7 +171,8 @@ impl Made {
         let table = analysis
             .table
             .merge_into(&self.profile.regions, PageSize::M2);
-        let (best, _) = best_and_worst_assignment(&table, self.profile.threads.len(), self.nodes);
+        let (best, _) =
+            best_and_worst_assignment(&table, &self.profile.working_threads(), self.nodes);
         exclusivity(&table, self.nodes, &best).map_or(1.0, |e| e.app)
     }
 
