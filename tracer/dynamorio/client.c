@@ -312,6 +312,8 @@ DR_EXPORT __attribute__((no_stack_protector)) void dr_client_main(client_id_t id
   seccomp_init();
   signals_init();
   descriptors_init();
+  kernel_writes_init();
+  own_executable_init();
   if (argc < 2 || !hi_attach(argv[1])) return;
   uint32_t replaced = replaced_image(getpid());
   virtual_machines_leave();

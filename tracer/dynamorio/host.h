@@ -223,6 +223,12 @@ void regions_forget_pending(void);
 /* descriptors.c: close_range */
 void descriptors_init(void);
 
+/* own_executable.c: /proc/self/exe */
+void own_executable_init(void);
+
+/* kernel_writes.c: system calls that write to pages with code */
+void kernel_writes_init(void);
+
 /* signals.c: signals that the program ignores stay ignored across execve */
 #define SIGNALS 64
 struct signal_action { /* struct sigaction as the kernel has it on x86-64 */

@@ -278,11 +278,30 @@ static int run_exec(void) {
   return 1;
 }
 
+/* Whether the link to it leads to it, by all names, and stays a link. */
+static void print_own_executable(const char *path) {
+  struct stat own, linked, opened;
+  char names[3][64] = {"/proc/self/exe", "/proc/thread-self/exe"};
+  snprintf(names[2], sizeof names[2], "/proc/%d/exe", getpid());
+  stat(path, &own);
+  for (int i = 0; i < 3; i++) {
+    int fd = open(names[i], O_RDONLY), unfollowed = open(names[i], O_RDONLY | O_NOFOLLOW);
+    stat(names[i], &linked);
+    fstat(fd, &opened);
+    printf("exe %d %d %d", linked.st_ino == own.st_ino, opened.st_ino == own.st_ino, unfollowed < 0);
+    lstat(names[i], &linked);
+    printf(" %d\n", S_ISLNK(linked.st_mode));
+    close(fd);
+  }
+}
+
 /* What a process can find out about itself. Numbers that differ from run to run are left out. */
 static int run_self(void) {
   char text[4096], name[16];
   ssize_t n = readlink("/proc/self/exe", text, sizeof text - 1);
   printf("exe %.*s\n", (int)n, text);
+  text[n] = 0;
+  print_own_executable(text);
   prctl(PR_GET_NAME, name);
   printf("name %s argv0 %s cwd %s\n", name, program_invocation_name, getcwd(text, sizeof text));
   const char *files[] = {"/proc/self/comm", "/proc/self/cmdline", "/proc/self/cgroup"};

@@ -125,6 +125,12 @@ fn code_that_is_written_while_it_runs() {
     check(&[&built("jit")], 1, 1);
 }
 
+/// Racket could not read its own code: EFAULT.
+#[test]
+fn files_that_are_read_beside_code() {
+    check(&[&built("code_heap")], 1, 1);
+}
+
 /// SBCL crashed.
 #[test]
 fn traps_of_the_program() {
