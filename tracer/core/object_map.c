@@ -25,10 +25,11 @@ bool hi_objects_init(void) {
 /* In the child of a fork: the thread that may have held the lock does not exist here. */
 void hi_objects_forget_lock(void) { hi_spin_unlock(&hi_objects.lock); }
 
-/* Enters a new object; returns its id, HI_OBJECT_NONE when there is no room for it. */
-uint32_t hi_object_new(struct hi_object object) {
+/* Enters a new object; returns its id, HI_OBJECT_NONE when there is no room for it but for the `reserved` ids
+ * that are kept for others. */
+uint32_t hi_object_new(struct hi_object object, uint32_t reserved) {
   hi_spin_lock(&hi_objects.lock);
-  uint32_t id = hi_objects.next_id < HI_PROCESS_OBJECTS ? hi_objects.next_id : HI_OBJECT_NONE;
+  uint32_t id = hi_objects.next_id < HI_PROCESS_OBJECTS - reserved ? hi_objects.next_id : HI_OBJECT_NONE;
   uint32_t record = id ? __atomic_fetch_add(&hi_run.header->next_object, 1, __ATOMIC_RELAXED) : 0;
   if (record >= HI_MAX_OBJECTS) {
     __atomic_store_n(&hi_run.header->next_object, HI_MAX_OBJECTS, __ATOMIC_RELAXED);

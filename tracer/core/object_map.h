@@ -35,7 +35,7 @@ extern struct hi_object_map hi_objects;
 /* object_map.c. Not lean. */
 bool hi_objects_init(void);
 void hi_objects_forget_lock(void);
-uint32_t hi_object_new(struct hi_object record);
+uint32_t hi_object_new(struct hi_object record, uint32_t reserved);
 bool hi_object_place(uint64_t address, uint64_t size, uint32_t object);
 void hi_object_place_beside(uint64_t address, uint64_t size, uint32_t object);
 uint32_t hi_object_remove(struct hi_local *t, uint64_t address, uint64_t *size);

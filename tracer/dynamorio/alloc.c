@@ -18,6 +18,10 @@
  * structures still have counts. */
 #define SHORT_PATHS_FROM (HI_PROCESS_OBJECTS / 4 * 3)
 #define NO_PATHS_FROM (HI_PROCESS_OBJECTS / 8 * 7)
+/* The last ids are for large blocks, of which there are few and which have most of the memory: a program with very
+ * many places that allocate (PyTorch, as it starts) would leave none to what it computes with. */
+#define RESERVED_FOR_LARGE (HI_PROCESS_OBJECTS / 16)
+#define LARGE SMALLEST_MAPPING
 /* Bytes. As MIN_MAPPING of the collector, which puts smaller ones together. */
 #define SMALLEST_MAPPING (64u << 10)
 
@@ -38,6 +42,12 @@ struct request {
   uint64_t out;
   uint64_t old;
   uint32_t object;
+};
+
+/* A block or a mapping that is to be placed. */
+struct asked {
+  uint32_t kind;
+  uint64_t size;
 };
 
 /* The stack above the return address of an allocation function, and the frame pointer there. */
@@ -65,10 +75,10 @@ static bool matches(const struct path *path, const struct stack *s) {
   return true;
 }
 
-static uint32_t new_path(struct hi_local *t, struct path path, uint32_t kind, uint32_t *head) {
-  struct hi_object site = {.kind = kind, .thread = t->shared->serial};
+static uint32_t new_path(struct hi_local *t, struct path path, struct asked asked, uint32_t *head) {
+  struct hi_object site = {.kind = asked.kind, .thread = t->shared->serial};
   memcpy(site.frames, path.frames, sizeof site.frames);
-  path.object = hi_object_new(site);
+  path.object = hi_object_new(site, asked.size < LARGE ? RESERVED_FOR_LARGE : 0);
   hi_spin_lock(&paths_lock);
   if (npaths + 1 < MAX_PATHS) {
     path.next = *head;
@@ -80,7 +90,7 @@ static uint32_t new_path(struct hi_local *t, struct path path, uint32_t kind, ui
 }
 
 /* The object of what is allocated by the call that returns to `caller`, and by its callers. */
-static uint32_t object_of_callers(void *dc, uint32_t kind, uint64_t caller_pc, const struct stack *stack) {
+static uint32_t object_of_callers(void *dc, struct asked asked, uint64_t caller_pc, const struct stack *stack) {
   struct path path = {.frames = {caller_pc}};
   uint32_t *head = &heads[path.frames[0] * HI_HASH_MULTIPLIER >> 32 & (PATH_HEADS - 1)];
   uint32_t same = 0, caller = 0, others = 0; /* others: all paths that are not told apart */
@@ -92,15 +102,16 @@ static uint32_t object_of_callers(void *dc, uint32_t kind, uint64_t caller_pc, c
     else caller = i;
   }
   if (caller) return paths[caller].object;
-  uint32_t ids = hi_objects.next_id;
-  path.is_short = same >= PATHS_OF_CALL || ids > SHORT_PATHS_FROM;
-  if (same < 2 * PATHS_OF_CALL && ids <= NO_PATHS_FROM) {
+  const uint32_t ids = hi_objects.next_id;
+  const bool large = asked.size >= LARGE;
+  path.is_short = same >= PATHS_OF_CALL || ids > (large ? HI_PROCESS_OBJECTS - RESERVED_FOR_LARGE : SHORT_PATHS_FROM);
+  if (same < 2 * PATHS_OF_CALL && (large || ids <= NO_PATHS_FROM)) {
     struct hi_frame frame = {caller_pc, stack->base, stack->fp, true};
     struct hi_stack searched = {read_word, stack, stack->base + stack->n * sizeof *stack->words};
     hi_find_callers(frame, &searched, path.is_short ? 1 : FRAMES - 1, path.frames + 1, path.at + 1);
   }
   if (!path.at[1] && others) return paths[others].object;
-  return new_path(host_local(dc), path, kind, head);
+  return new_path(host_local(dc), path, asked, head);
 }
 
 static void report(void *dc, uint64_t address, const struct request *r) {
@@ -159,7 +170,7 @@ static void before(void *wrap, void **data) {
   dr_mcontext_t *mc = drwrap_get_mcontext_ex(wrap, DR_MC_INTEGER | DR_MC_CONTROL);
   if (!dr_safe_read((void *)(mc->xsp + 8), sizeof words, words, &got)) got = 0;
   struct stack stack = {mc->xsp + 8, mc->xbp, words, got / 8};
-  r.object = object_of_callers(dc, HI_OBJECT_SITE, (uint64_t)drwrap_get_retaddr(wrap), &stack);
+  r.object = object_of_callers(dc, (struct asked){HI_OBJECT_SITE, r.size}, (uint64_t)drwrap_get_retaddr(wrap), &stack);
   struct request *keep = dr_thread_alloc(dc, sizeof *keep);
   *keep = r;
   *data = keep;
@@ -188,7 +199,7 @@ static void after(void *wrap, void *data) {
 /* The object of the calls that led to a system call that made a mapping; HI_OBJECT_NONE if they are not
  * known. The first return address on the stack is that in the caller of mmap, or of what the program has in
  * its place. */
-static uint32_t object_of_mapping(void *dc) {
+static uint32_t object_of_mapping(void *dc, uint64_t size) {
   dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_INTEGER | DR_MC_CONTROL};
   uint64_t words[STACK_WORDS];
   size_t got = 0, first = 0;
@@ -197,19 +208,19 @@ static uint32_t object_of_mapping(void *dc) {
   if (first == got / 8) return HI_OBJECT_NONE;
   size_t above = first + 1;
   struct stack stack = {mc.xsp + above * sizeof *words, mc.xbp, words + above, got / 8 - above};
-  return object_of_callers(dc, HI_OBJECT_MAPPING, words[first], &stack);
+  return object_of_callers(dc, (struct asked){HI_OBJECT_MAPPING, size}, words[first], &stack);
 }
 
 /* After a system call that made a mapping. Those that allocation functions make hold blocks. */
 void alloc_mapped(void *dc, uint64_t address, uint64_t size) {
   if (size < SMALLEST_MAPPING || drmgr_get_tls_field(dc, depth_slot)) return;
-  report(dc, address, &(struct request){.size = size, .object = object_of_mapping(dc)});
+  report(dc, address, &(struct request){.size = size, .object = object_of_mapping(dc, size)});
 }
 
 /* Memory that processes share is counted by its pages, for the object map is a process' own: only the calls
  * that map it are told. */
 void alloc_shared(void *dc, uint64_t address, uint64_t size) {
-  uint32_t object = object_of_mapping(dc);
+  uint32_t object = object_of_mapping(dc, size);
   uint64_t a[] = {address, size, hi_objects.record[object]};
   if (object) hi_emit(host_local(dc), HI_EV_ALLOC, 0, a, 3, NULL);
 }

@@ -68,7 +68,7 @@ static void add_place(struct hi_object object, uint64_t address, uint64_t size) 
   if (!size) return;
   object.kind = HI_OBJECT_THREAD_LOCAL;
   if (nplaces == MOST_PLACES) return;
-  uint32_t id = hi_object_new(object);
+  uint32_t id = hi_object_new(object, 0);
   if (!id) return;
   places[nplaces].from = (int64_t)(address - first_thread_pointer);
   places[nplaces].size = size;

@@ -50,7 +50,7 @@ static uint32_t most_variables(const module_data_t *m) {
 
 /* An object of `what` lies at [from, to). */
 static void place(uint32_t kind, struct variable what, uint64_t from, uint64_t to) {
-  uint32_t object = hi_object_new((struct hi_object){.kind = kind, .address = what.address, .size = what.size});
+  uint32_t object = hi_object_new((struct hi_object){.kind = kind, .address = what.address, .size = what.size}, 0);
   if (object) hi_object_place(from, to - from, object);
   placed += kind == HI_OBJECT_VARIABLE;
 }

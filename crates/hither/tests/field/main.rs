@@ -129,6 +129,7 @@ fn built(name: &str) -> String {
              gcc -O1 -DALLOCATOR -DPREFIX=_own_je_ -c -o own.o {SOURCES}/allocator.c
              gcc -O1 -g -DPREFIX=_own_je_ -o linked {SOURCES}/allocator.c own.o
              gcc -std=gnu11 -O1 -g -o callers {SOURCES}/callers.c
+             gcc -std=gnu11 -O1 -g -o sites {SOURCES}/sites.c
              objcopy --dump-section .eh_frame=frames callers
              tr '\\100-\\377' '\\300-\\377\\100-\\277' < frames > noise
              objcopy --update-section .eh_frame=noise callers callers-noise
