@@ -61,19 +61,38 @@ fn structure(line: &HotLine) -> String {
     }
 }
 
-/// `file:line (function)`; of code without symbols at least the program or library: `(file)`.
+/// `file:line (function)`, as far as it is known; of code without symbols at least the program or library: `(file)`.
 fn place(line: &HotLine) -> String {
     match (line.line, line.function.is_empty()) {
         (0, true) if line.file.is_empty() => String::new(),
         (0, true) => format!("({})", file_name(&line.file)),
         (0, false) => line.function.clone(),
-        (number, _) => format!("{}:{number} ({})", line.file, line.function),
+        (number, true) => format!("{}:{number}", line.file),
+        (number, false) => format!("{}:{number} ({})", line.file, line.function),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// GHC's code has lines and symbols for some of it only.
+    #[test]
+    fn places_are_told_as_far_as_known() {
+        let of = |file: &str, line: u32, function: &str| {
+            place(&HotLine {
+                file: file.to_owned(),
+                line,
+                function: function.to_owned(),
+                ..HotLine::default()
+            })
+        };
+        assert_eq!(of("a.hs", 5, "f"), "a.hs:5 (f)");
+        assert_eq!(of("a.hs", 5, ""), "a.hs:5");
+        assert_eq!(of("/lib/a", 0, "f"), "f");
+        assert_eq!(of("/lib/a", 0, ""), "(a)");
+        assert_eq!(of("", 0, ""), "");
+    }
 
     #[test]
     fn stacks_and_processes_are_one_row() {

@@ -1,5 +1,6 @@
 //! Linker names to the names in the source, in bounded space: a mangled name of a
 //! hundred bytes can expand to gigabytes, so the writer stops it.
+use super::demangle_haskell::demangle_haskell;
 use std::fmt::{self, Write};
 
 const MAX_IN: usize = 4096;
@@ -16,6 +17,7 @@ pub fn demangle(raw: &str) -> String {
         .or_else(|| demangle_cpp(raw))
         .or_else(|| leading_cpp_name(raw))
         .or_else(|| demangle_fortran(raw))
+        .or_else(|| demangle_haskell(raw))
         .unwrap_or_else(|| truncate_utf8(raw, MAX_OUT).to_owned())
 }
 

@@ -12,6 +12,7 @@ mod attrs;
 mod call_path;
 mod debug_file;
 mod demangle;
+mod demangle_haskell;
 mod die_tree;
 mod dwarf;
 mod elf;

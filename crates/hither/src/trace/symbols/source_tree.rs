@@ -287,7 +287,10 @@ impl SourceTree {
         let is_type = field(node, "type").is_some_and(|t| t.id() == child.id());
         let declarator = match (own, is_type) {
             (Some(own), _) => own,
-            (None, true) => named.first()?,
+            // A macro that makes whole functions is the type of what is declared below it.
+            (None, true) => named
+                .first()
+                .filter(|n| n.start_position().row == child.end_position().row)?,
             (None, false) => before?,
         };
         self.declarator_name(*declarator)

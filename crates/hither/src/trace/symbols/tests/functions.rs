@@ -1,7 +1,7 @@
 use super::Workshop;
 use crate::trace::symbolizer::Symbolizer;
 use crate::trace::symbols::demangle::{
-    is_rust_library, short_arguments, unqualified, without_defaults,
+    demangle, is_rust_library, short_arguments, unqualified, without_defaults,
 };
 use crate::trace::symbols::ProgramSymbols;
 use std::collections::BTreeSet;
@@ -203,5 +203,35 @@ fn functions_of_rusts_library_are_known_by_their_names() {
         "<cut",
     ] {
         assert!(!is_rust_library(own), "{own}");
+    }
+}
+
+#[test]
+fn names_of_ghc_are_decoded() {
+    for (raw, expected) in [
+        (
+            "containerszm0zi6zi4zi1_DataziMapziInternal_balanceL_info",
+            "Data.Map.Internal.balanceL",
+        ),
+        ("Main_zdwgo1_info", "Main.$wgo1"),
+        ("ghczmprim_GHCziTypes_ZMZN_closure", "GHC.Types.[]"),
+        ("ghczmprim_GHCziTuple_Z3T_con_info", "GHC.Tuple.(,,)"),
+        ("base_GHCziBase_zzipzu_info", "GHC.Base.zip_"),
+    ] {
+        assert_eq!(demangle(raw), expected);
+    }
+    // Not Haskell's, or damaged.
+    for raw in [
+        "my_module_info",
+        "Z_get_info",
+        "stg_upd_frame_info",
+        "Main_work_info",
+        "Main_zy_info",
+        "Main_Z9999999999999999999T_info",
+        "Main_z",
+        "base_GHC_Z_info",
+        "__info",
+    ] {
+        assert_eq!(demangle(raw), raw);
     }
 }

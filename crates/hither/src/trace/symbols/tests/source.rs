@@ -153,6 +153,19 @@ fn c_statements() {
         ("  u = (double (*)[N]) @malloc(n);", "u"),
         ("  p->x[i] = @malloc(n), q = 0;", "p->x[i]"),
         ("struct S s = { .cells = @malloc(n) };", "cells"),
+        // Macros that make functions (klib): the line has the calls of all of them.
+        (
+            "@KSEQ_INIT2(, gzFile, gzread)\n\nunsigned char table[2] = {0, 1};",
+            "(unknown)",
+        ),
+        (
+            "@KSEQ_INIT(gzFile, gzread)\nstatic int count = 3, *all;",
+            "(unknown)",
+        ),
+        (
+            "@KHASH_MAP_INIT_STR(str, int)\nkhash_t(str) *table = NULL;",
+            "(unknown)",
+        ),
     ] {
         let read = |l: &[String], at, c| by_tree(l, at, c, Grammar::C);
         assert_eq!(names(text, read), expected, "{text}");
