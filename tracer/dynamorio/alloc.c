@@ -21,6 +21,7 @@
 /* The last ids are for large blocks, of which there are few and which have most of the memory: a program with very
  * many places that allocate (PyTorch, as it starts) would leave none to what it computes with. */
 #define RESERVED_FOR_LARGE (HI_PROCESS_OBJECTS / 16)
+#define SHORT_LARGE_PATHS_FROM (HI_PROCESS_OBJECTS - RESERVED_FOR_LARGE / 2)
 #define LARGE SMALLEST_MAPPING
 /* Bytes. As MIN_MAPPING of the collector, which puts smaller ones together. */
 #define SMALLEST_MAPPING (64u << 10)
@@ -104,7 +105,7 @@ static uint32_t object_of_callers(void *dc, struct asked asked, uint64_t caller_
   if (caller) return paths[caller].object;
   const uint32_t ids = hi_objects.next_id;
   const bool large = asked.size >= LARGE;
-  path.is_short = same >= PATHS_OF_CALL || ids > (large ? HI_PROCESS_OBJECTS - RESERVED_FOR_LARGE : SHORT_PATHS_FROM);
+  path.is_short = same >= PATHS_OF_CALL || ids > (large ? SHORT_LARGE_PATHS_FROM : SHORT_PATHS_FROM);
   if (same < 2 * PATHS_OF_CALL && (large || ids <= NO_PATHS_FROM)) {
     struct hi_frame frame = {caller_pc, stack->base, stack->fp, true};
     struct hi_stack searched = {read_word, stack, stack->base + stack->n * sizeof *stack->words};
