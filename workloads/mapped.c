@@ -2,7 +2,8 @@
  *
  * mapped ROUNDS [FILE]: each long of `grid`, 4 MiB, is written ROUNDS times; ten `chunk`s of 1 MiB live side by side, each
  * of whose longs is written once; `turn`, 256 KiB, is mapped, written once and unmapped ROUNDS times; `grown`
- * has 64 KiB, then 512 KiB, each of whose longs is written once; a thread writes `on_stack`, 64 KiB of its
+ * has 64 KiB, then 512 KiB, each of whose longs is written once; of `heap`, 1 GiB taken without a promise of the
+ * kernel to have it, the first 256 KiB are written ROUNDS times; a thread writes `on_stack`, 64 KiB of its
  * stack, ROUNDS times. Of FILE, 1 MiB, each half is mapped by itself and each of its longs read ROUNDS times. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -59,6 +60,10 @@ int main(int argc, char **argv) {
   grown = mremap(grown, 64 * KIB, 512 * KIB, MREMAP_MAYMOVE);
   if (grown == MAP_FAILED) abort();
   fill(grown, 512 * KIB, 1);
+  const int unpromised = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  long *heap = mmap(NULL, (size_t)KIB * MIB, PROT_READ | PROT_WRITE, unpromised, -1, 0);
+  if (heap == MAP_FAILED) abort();
+  fill(heap, 256 * KIB, rounds);
   pthread_t thread;
   if (pthread_create(&thread, NULL, work, NULL) || pthread_join(thread, NULL)) abort();
   if (argc > 2) read_file(argv[2]);

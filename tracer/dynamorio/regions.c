@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define MOST_WITHOUT_PROMISE (4ull << 30) /* bytes; the object map has 4 for a page */
 #define DEV_ANONYMOUS (~0ull)
 #define DEV_SYSV (~1ull)
 #define ARGS 6
@@ -197,10 +198,12 @@ static void file_of(int fd, uint64_t *dev, uint64_t *ino, char *path, size_t siz
 }
 
 /* Memory that the program takes for itself, and may use: not the stacks of threads, and not what it only
- * reserves. */
+ * reserves. What it takes without a promise of the kernel to have it can be a heap (SBCL's has 1 GiB), or the
+ * terabytes of a sanitizer's shadow, for which the object map is too large. */
 static bool is_own_memory(const uint64_t *a) {
-  uint64_t kinds = MAP_ANONYMOUS | MAP_PRIVATE | MAP_STACK | MAP_GROWSDOWN | MAP_NORESERVE;
-  return (a[2] & PROT_WRITE) && (a[3] & kinds) == (MAP_ANONYMOUS | MAP_PRIVATE);
+  uint64_t kinds = MAP_ANONYMOUS | MAP_PRIVATE | MAP_STACK | MAP_GROWSDOWN;
+  bool too_large = a[3] & MAP_NORESERVE && a[1] > MOST_WITHOUT_PROMISE;
+  return a[2] & PROT_WRITE && (a[3] & kinds) == (MAP_ANONYMOUS | MAP_PRIVATE) && !too_large;
 }
 
 static void mapped(void *dc, struct hi_local *t, const uint64_t *a, uint64_t address) {

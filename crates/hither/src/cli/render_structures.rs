@@ -112,7 +112,10 @@ fn structure_row(s: &StructureMetrics) -> Vec<String> {
     ]
 }
 
-/// `0`, `0 (83 %)`, `0-63`: the thread that placed most, or the threads that share it.
+/// Characters of a list of threads that leave room for names in a line of 80.
+const LONGEST_LIST: usize = 12;
+
+/// `0`, `0 (83 %)`, `0-63`, `225 threads`: the thread that placed most, or the threads that share it.
 fn first_touchers(touched: &[(ThreadIx, u64)], pages: u64) -> String {
     match touched {
         [] => "-".to_owned(),
@@ -126,7 +129,12 @@ fn first_touchers(touched: &[(ThreadIx, u64)], pages: u64) -> String {
         many => {
             let mut threads: Vec<u32> = many.iter().map(|t| t.0 .0).collect();
             threads.sort_unstable();
-            ranges(&threads)
+            let list = ranges(&threads);
+            if list.len() > LONGEST_LIST {
+                format!("{} threads", threads.len())
+            } else {
+                list
+            }
         }
     }
 }
@@ -147,6 +155,19 @@ mod tests {
             first_touch: vec![(ThreadIx(process), 1)],
             ..StructureMetrics::default()
         }
+    }
+
+    /// mafft: 227 threads of 220 processes; names were two letters wide.
+    #[test]
+    fn many_first_touchers_are_a_number() {
+        let by = |threads: &[u32]| {
+            let all: Vec<_> = threads.iter().map(|t| (ThreadIx(*t), 1)).collect();
+            first_touchers(&all, all.len() as u64)
+        };
+        assert_eq!(by(&[7, 0, 1, 4, 5]), "0-1,4-5,7");
+        assert_eq!(by(&[209, 210, 211, 212]), "209-212");
+        let many: Vec<u32> = (0..213).chain([214]).chain(217..228).collect();
+        assert_eq!(by(&many), "225 threads");
     }
 
     #[test]

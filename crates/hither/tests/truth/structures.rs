@@ -284,6 +284,8 @@ fn mappings_are_named_after_the_call_that_makes_them() {
         ("chunk", 10_240, 10, 10_240, words(10_240)),
         ("turn", 256, rounds, rounds * 256, rounds * words(256)),
         ("grown", 512, 2, 576, words(512)),
+        // SBCL's heap had the name of its mapping.
+        ("heap", 1 << 20, 1, 1 << 20, rounds * words(256)),
     ] {
         let (_, object) = named(&p, name)[0];
         let kib = |bytes: u64| bytes / 1024;
