@@ -14,7 +14,7 @@
 /* The arguments of a call that follows links: its path, and the flags with the bit by which it does not. */
 struct follows {
   int number, path, flags;
-  uint32_t not ;
+  uint32_t unless;
 };
 
 static const struct follows calls[] = {
@@ -61,7 +61,7 @@ static bool before_syscall(void *dc, int number) {
   char path[LONGEST] = "";
   size_t got;
   if (!call || seccomp_refused(dc)) return true;
-  if (call->not &&dr_syscall_get_param(dc, call->flags) & call->not ) return true;
+  if (call->unless && (dr_syscall_get_param(dc, call->flags) & call->unless)) return true;
   const void *given = (const void *)dr_syscall_get_param(dc, call->path);
   if (!given || (!dr_safe_read(given, sizeof path - 1, path, &got) && !got) || !is_own_link(path)) return true;
   /* Without a file of this name, as it was replaced, the link is better. */
