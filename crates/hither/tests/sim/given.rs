@@ -302,3 +302,26 @@ fn the_default_is_what_a_short_simulation_finds() {
     assert!(out.contains("is predicted to take"), "{out}");
     assert!(out.contains("`hither stat` says"), "{out}");
 }
+
+/// Pieces of windows do not fill caches, so that they do not show what it costs to leave some idle.
+#[test]
+fn caches_that_data_need_are_not_left_idle_for_what_pieces_of_windows_show() {
+    let policy = |write: fn(&std::path::Path)| {
+        let place = Place::new();
+        write(&place.path("app.hither"));
+        let line = "hither map app.hither --topology xeon-x7550x4 --force -o own";
+        let out = ok(&place, line);
+        assert!(out.contains("is predicted to take"), "{out}");
+        let text = std::fs::read_to_string(place.path("own.place.json")).expect("a placement");
+        let placement: Value = serde_json::from_str(&text).expect("JSON");
+        placement["policy"]["threads"]
+            .as_str()
+            .expect("a policy")
+            .to_owned()
+    };
+    assert_eq!(
+        policy(|dir| made::write(dir, 6, 3 * made::PASS)),
+        "locality"
+    );
+    assert_ne!(policy(made::write_wide), "locality");
+}

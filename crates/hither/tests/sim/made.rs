@@ -205,6 +205,24 @@ pub fn write_sweeping(dir: &Path) {
     put(dir, profile, 4, 10 * MILLISECOND, all);
 }
 
+/// The profile with bursts of few accesses, of a run that used more memory than a last level of caches holds, each thread
+/// its own.
+pub fn write_wide(dir: &Path) {
+    const MORE: u64 = 8000;
+    let all = |window, thread| stream(window, thread, shared(thread), 3 * PASS);
+    let mut profile = profile();
+    profile.regions[0].size += MORE * PAGE_SIZE;
+    let mut uses: Vec<PageUse> = profile.pages.iter().collect();
+    uses.extend((0..MORE).map(|n| PageUse {
+        page: PageNo((pages() + n) as u32),
+        thread: ThreadIx(n as u32 % THREADS),
+        reads: 100,
+        ..PageUse::default()
+    }));
+    profile.pages = uses.into();
+    put(dir, profile, 6, 10 * MILLISECOND, all);
+}
+
 fn put(
     dir: &Path,
     mut profile: Profile,
