@@ -108,7 +108,10 @@ mod tests {
             page += 1;
             pages.page_taken(2, page * PAGE);
         };
-        assert!(!pages.was_taken(1, taken * PAGE));
+        assert!(!pages.page_faulted(1, taken * PAGE));
+        pages.page_taken(1, taken * PAGE + 8);
+        assert!(pages.page_faulted(1, taken * PAGE));
+        assert!(!pages.page_faulted(1, taken * PAGE));
         pages.page_taken(1, taken * PAGE + 16);
         for _ in 0..PAGES {
             assert!(pages.was_taken(1, taken * PAGE + 99));
