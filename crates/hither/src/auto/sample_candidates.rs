@@ -207,6 +207,20 @@ mod tests {
 
     const NOW: Nanos = 10 * REST;
 
+    fn access(who: u16, number: u64, at: Nanos, was_taken: bool) -> FaultAccess {
+        FaultAccess {
+            thread: SharerId(who),
+            node: NodeIx(0),
+            page: ObjectPage {
+                object: MemoryObject(0),
+                number,
+            },
+            offset: 0,
+            at,
+            was_taken,
+        }
+    }
+
     /// A page that is always in use does not take the place of all others.
     #[test]
     fn pages_rest_between_two_faults() {
@@ -224,17 +238,7 @@ mod tests {
         let mut table = AffinityTable::new(1, AffinityRules::Adaptive);
         let mut matrix = SharingMatrix::default();
         for (at, was_taken) in [(1, true), (NOW - 1, false), (NOW, false)] {
-            let access = FaultAccess {
-                thread: SharerId(0),
-                node: NodeIx(0),
-                page: ObjectPage {
-                    object: MemoryObject(0),
-                    number: 9,
-                },
-                offset: 0,
-                at,
-                was_taken,
-            };
+            let access = access(0, 9, at, was_taken);
             let seen = table.access(&access, &mut matrix);
             present.observe_access((1, 9 * PAGE), &access, seen, &table, 2);
         }
@@ -308,17 +312,7 @@ mod tests {
                 SharingMatrix::default(),
             );
             for &(who, number) in accesses {
-                let access = FaultAccess {
-                    was_taken: true,
-                    thread: SharerId(who),
-                    node: NodeIx(0),
-                    page: ObjectPage {
-                        object: MemoryObject(0),
-                        number,
-                    },
-                    offset: 0,
-                    at: 0,
-                };
+                let access = access(who, number, 0, true);
                 let seen = table.access(&access, &mut matrix);
                 present.observe_access((1, number * PAGE + 8), &access, seen, &table, 2);
             }
@@ -372,17 +366,7 @@ mod tests {
         // They are dropped all together, before another process with such a number has pages.
         present.remove_process(2);
         assert_eq!(present.likely, [(1, PAGE)]);
-        let access = FaultAccess {
-            was_taken: true,
-            thread: SharerId(0),
-            node: NodeIx(0),
-            page: ObjectPage {
-                object: MemoryObject(0),
-                number: 9,
-            },
-            offset: 0,
-            at: 0,
-        };
+        let access = access(0, 9, 0, true);
         let mut table = AffinityTable::new(1, AffinityRules::Adaptive);
         let seen = table.access(&access, &mut SharingMatrix::default());
         present.observe_access((1, 9 * PAGE), &access, seen, &table, 2);

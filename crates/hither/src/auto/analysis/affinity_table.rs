@@ -38,7 +38,7 @@ const FEW: u16 = 2;
 
 /// Nor does one after so many faults of others on the page: of threads that take turns on it each comes again
 /// before, and after a change of phase the former ones are soon forgotten.
-const FAULTS: u8 = 6;
+const MAX_FAULTS_BETWEEN: u8 = 6;
 /// Milliseconds in which threads may fault on a page that was taken before it is there again.
 const TOGETHER_MS: u32 = 10;
 
@@ -286,7 +286,7 @@ impl AffinityTable {
         for (other, word) in others.iter_mut().zip(&mut words[1..]) {
             let sharer = Sharer::unpacked(*word);
             let is_old = u64::from(age_ms(sharer.at, me.at)) > WINDOW / 1_000_000;
-            let is_passed = me.fault.wrapping_sub(sharer.fault) > FAULTS;
+            let is_passed = me.fault.wrapping_sub(sharer.fault) > MAX_FAULTS_BETWEEN;
             match self.rules {
                 AffinityRules::Adaptive if is_old => *word = 0,
                 AffinityRules::Adaptive if is_passed => {}
