@@ -105,8 +105,8 @@ pub fn release_inherited_files(keep: &[RawFd]) -> io::Result<()> {
 /// the kernel allows.
 const MIN_SCHED_SLICE_NS: u64 = 100_000;
 
-/// Asks the scheduler for a short slice (sched_setattr, EEVDF): this process then runs soon
-/// after it is woken even on busy CPUs; it does little, and a thread waits for it. No error
+/// Asks the scheduler for a short slice (sched_setattr, EEVDF): the calling thread then runs
+/// soon after it is woken even on busy CPUs; it does little, and another waits for it. No error
 /// where kernel or rights do not allow it.
 pub fn request_short_slice() {
     request_short_slice_for(0);

@@ -47,6 +47,7 @@ mod slice_timer;
 mod slices;
 mod small_blocks;
 mod target_objects;
+mod task_state;
 #[cfg(test)]
 mod tests;
 mod thread_local_objects;
@@ -256,6 +257,8 @@ fn collect(
     stopped: &Receiver<()>,
     shown: &Mutex<LiveStatus>,
 ) -> (CollectorEngine, bool) {
+    // The program keeps all processors busy, and slices are to end when they are over.
+    hither_sys::launch::request_short_slice();
     engine.begin();
     let mut busy = false;
     loop {

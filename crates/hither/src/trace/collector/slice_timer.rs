@@ -7,6 +7,7 @@
 //! that executed less than half of what the busiest did wait, and do not make slices longer.
 //! Threads that follow one another in one arena count as one.
 use super::clock::clock_ns;
+use super::task_state;
 use hither_profile::{SliceClock, TraceOptions};
 use hither_sys::target_memory::read_words;
 use hither_sys::{wire, Segment};
@@ -22,8 +23,8 @@ const INSTRUCTIONS_PER_NS: u64 = 2;
 const MOST_PER_NS: u64 = 64;
 /// A slice that lasts so many times its length by the wall clock ends there...
 const WAITING_SLICES: u64 = 10;
-/// ...if the program used less than one part in so many of a processor: it waits, and for a
-/// program that waits the wall clock is its time.
+/// ...if the program used less than one part in so many of a processor, and not because others
+/// have it: it waits, and for a program that waits the wall clock is its time.
 const WAITING_SHARE: u64 = 20;
 /// Between looks at the counts.
 const SHORTEST_WAIT: u64 = 100_000;
@@ -142,6 +143,7 @@ impl SliceTimer {
         started
             && passed >= self.length.saturating_mul(WAITING_SLICES)
             && cpu_time(&self.pids).saturating_sub(self.cpu_at_start) < passed / WAITING_SHARE
+            && !self.pids.iter().any(|&pid| task_state::is_runnable(pid))
     }
 
     /// Reads how far all threads are.

@@ -6,6 +6,7 @@
 //! that sleeps is in the slice in which it fell asleep; the slots of those that lived then have to wait.
 use super::CollectorEngine;
 use crate::trace::collector::sampling::ObjectCounts;
+use crate::trace::collector::task_state;
 use crate::trace::collector::unflushed::{
     arena_owners, credit_sharers, for_each_unflushed, shared_accesses, UnflushedUses,
 };
@@ -54,9 +55,7 @@ pub struct SlotRetirement {
 
 /// Whether a task does not run any more: there is none, or nobody has asked yet how it ended.
 fn is_over(tid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
-    let state = stat.rsplit(')').next().map(str::trim_start);
-    state.is_none_or(|s| s.is_empty() || s.starts_with(['Z', 'X']))
+    matches!(task_state::state(tid, tid), None | Some('Z' | 'X'))
 }
 
 impl CollectorEngine {
