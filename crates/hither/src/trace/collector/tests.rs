@@ -401,6 +401,7 @@ fn a_dead_process_ends_its_threads() {
         .threads
         .find_dead_processes(&f.engine.segment, clock::monotonic_ns());
     f.engine.end_slice();
+    f.clock.pass(Duration::from_millis(1));
     f.engine.end_slice();
     let p = f.finish(&mut NoNames);
     assert!(p.threads[0].end < p.meta.duration);

@@ -163,7 +163,7 @@ fn windows_become_as_rare_as_can_be() {
         every: 50_000_000,
     };
     let mut f = recording(dir.path(), options, 1_400_000);
-    std::thread::sleep(Duration::from_millis(25));
+    f.clock.pass(Duration::from_millis(25));
     f.engine.end_slice();
     // Three quarters of it, without the file's head, a place and the heads of the pieces.
     let mut left = 1_050_000 - 1 - 12 - 16;
@@ -176,7 +176,10 @@ fn windows_become_as_rare_as_can_be() {
             break;
         }
     }
-    (0..3).for_each(|_| f.engine.end_slice());
+    for _ in 0..3 {
+        f.clock.pass(Duration::from_millis(1));
+        f.engine.end_slice();
+    }
     let window = offset_of!(SegmentHeader, record_window) as u64;
     assert_eq!(f.engine.segment.load_u32(window), 1);
     let (profile, _) = written(f, dir.path());
@@ -206,7 +209,7 @@ fn places_have_the_names_that_pages_get() {
     f.map(1, 1, library + 0x4000, 0x2000);
     f.page(64, library + 0x5000, 1, 1);
     f.count(1, 1, 64, 5, 0);
-    std::thread::sleep(Duration::from_millis(25));
+    f.clock.pass(Duration::from_millis(25));
     f.engine.end_slice();
     piece(&f, 0, &whole(1, 0, 1));
     f.engine.end_slice();
@@ -243,7 +246,7 @@ fn places_are_of_those_who_live() {
     }
     f.engine.end_slice();
     f.exit_process(2);
-    std::thread::sleep(Duration::from_millis(25));
+    f.clock.pass(Duration::from_millis(25));
     f.engine.end_slice();
     piece(&f, 0, &whole(1, 0, 1));
     f.engine.end_slice();
@@ -259,9 +262,10 @@ fn names_that_are_left_out_are_told() {
     let mut f = recording(dir.path(), SHORT, MIB);
     f.map(1, 1, 0x7f00_0000_0000, MIB);
     for window in 1..=2 {
-        std::thread::sleep(Duration::from_millis(55));
+        f.clock.pass(Duration::from_millis(55));
         f.engine.end_slice();
         piece(&f, 0, &whole(window, 0, 1));
+        f.clock.pass(Duration::from_millis(1));
         f.engine.end_slice();
     }
     f.engine.finish();
@@ -298,7 +302,7 @@ fn places_end_where_numbers_do() {
             (1 << 32 | 3) + 1,
         );
         segment.store_u64(layout.aliases + offset_of!(ChunkAlias, va) as u64, at >> 12);
-        std::thread::sleep(Duration::from_millis(25));
+        f.clock.pass(Duration::from_millis(25));
         f.engine.end_slice();
         piece(&f, 0, &whole(1, 0, 1));
         f.engine.end_slice();

@@ -1,5 +1,6 @@
 //! What the tracer does to the segment, done by hand.
 use super::super::clock::monotonic_ns;
+use super::super::clock::stopped::StoppedClock;
 use super::super::engine::CollectorEngine;
 use super::super::{profile_rows, CollectedRun, Collector, CollectorConfig};
 use crate::trace::symbolizer::Symbolizer;
@@ -14,6 +15,7 @@ const PAGE_RECORD: u64 = size_of::<wire::SegmentPage>() as u64;
 
 pub struct Fake {
     pub engine: CollectorEngine,
+    pub clock: StoppedClock,
     generation: u32,
     samples: u64,
     /// Shared objects with pages; a chunk each.
@@ -26,6 +28,7 @@ impl Fake {
         adjust(&mut config.options);
         let collector = Collector::with_cache(config, CACHE_LOG2).unwrap();
         Fake {
+            clock: StoppedClock::new(),
             engine: CollectorEngine::new(Arc::clone(&collector.segment), collector.config),
             generation: 1,
             samples: 0,
