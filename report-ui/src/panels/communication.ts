@@ -1,7 +1,7 @@
 // Who shares with whom: the matrix, its figures, and how it changes.
 import { Chart } from "../chart";
 import { copy, fill, h, rich } from "../dom";
-import { count, figure as number, many, percent, seconds, whole } from "../format";
+import { count, figure, many, percent, seconds, whole } from "../format";
 import { coded, coderOf, unpack, type Cells } from "../grid";
 import { Heat, type HeatOptions } from "../heat";
 import type { CommunicationFigures, OrderBy, Phase, Subject, Timeline } from "../model";
@@ -10,7 +10,7 @@ import { threadName } from "../names";
 import { pairPainter } from "../paint";
 import { csvOf, table } from "../table";
 import { ramp } from "../theme";
-import { choice, figure, intro, later, section } from "./section";
+import { choice, intro, later, picture, section } from "./section";
 
 const ORDERS: Record<OrderBy, string> = { thread: "Thread", process: "Process", placement: "Placement", cluster: "Cluster" };
 const SIDE = 460;
@@ -33,7 +33,7 @@ export function communication(subject: Subject): CommunicationPanel {
   const shown = new Shown(subject);
   const timeline = shown.timeline();
   const element = section("communication", "Communication",
-    figure("Who shares with whom",
+    picture("Who shares with whom",
       intro("A cell is a pair of threads, and the stronger its colour the more often both used the same cache line at about the same time; the diagonal is empty.",
         "Strong cells far from the diagonal are threads that share much and that a placement by number keeps apart; an even tone means that no placement can help."),
       shown.controls, shown.selected, h("div", { class: "matrix" }, shown.place, shown.figures), shown.text),
@@ -242,15 +242,15 @@ class Shown {
       : phases.length > 1
         ? `${many(phases.length, "phase")}: choose one to see its matrix.`
         : "One phase: communication does not change enough for a second placement.";
-    const figureElement = figure("Over time",
+    const timeline = picture("Over time",
       intro(`Above is how much the threads share (C_A), below how unevenly (C_H), slice by slice${merged ? `, ${t.slices_per_step} slices to a point` : ""}; click a point to see the matrix of that moment, drag to zoom, double-click to see all.`,
         "Where C_H jumps the pattern changes, and one placement for the whole run serves neither part well."),
       this.charts.map((c) => c.element),
       h("p", { class: "soft" }, about),
       phases.length > 1 ? this.phases(phases) : null,
       later("alternative", `As a table: ${many(t.start.length, merged ? "step" : "slice")}`, () => [sliceTable(t, (at) => void this.go([at, at + 1]))]));
-    figureElement.id = "timeline";
-    return figureElement;
+    timeline.id = "timeline";
+    return timeline;
   }
 
   private phases(phases: Phase[]): HTMLElement {
@@ -267,9 +267,9 @@ class Shown {
         { title: "From", number: true, value: (p) => p.start, cell: (p) => seconds(p.start) },
         { title: "Length", number: true, value: (p) => p.seconds, cell: (p) => seconds(p.seconds) },
         { title: "Events", number: true, value: (p) => p.figures.events, cell: (p) => count(p.figures.events) },
-        { title: "C_A per second", number: true, value: (p) => p.figures.amount_per_second, cell: (p) => number(p.figures.amount_per_second) },
-        { title: "C_H", number: true, value: (p) => p.figures.heterogeneity, cell: (p) => number(p.figures.heterogeneity) },
-        { title: "C_H pairs", number: true, value: (p) => p.figures.heterogeneity_pairs, cell: (p) => number(p.figures.heterogeneity_pairs) },
+        { title: "C_A per second", number: true, value: (p) => p.figures.amount_per_second, cell: (p) => figure(p.figures.amount_per_second) },
+        { title: "C_H", number: true, value: (p) => p.figures.heterogeneity, cell: (p) => figure(p.figures.heterogeneity) },
+        { title: "C_H pairs", number: true, value: (p) => p.figures.heterogeneity_pairs, cell: (p) => figure(p.figures.heterogeneity_pairs) },
       ],
     });
     return made;
@@ -288,8 +288,8 @@ function sliceTable(t: Timeline, show: (at: number) => void): HTMLElement {
     columns: [
       { title: "Slice", value: (at) => t.slice[at], cell: (at) => `Slice ${t.slice[at]}` },
       { title: "From (s)", number: true, value: (at) => t.start[at], cell: (at) => t.start[at].toFixed(3) },
-      { title: "C_A", number: true, value: (at) => t.amount[at], cell: (at) => number(t.amount[at]) },
-      { title: "C_H", number: true, value: (at) => t.heterogeneity[at], cell: (at) => number(t.heterogeneity[at]) },
+      { title: "C_A", number: true, value: (at) => t.amount[at], cell: (at) => figure(t.amount[at]) },
+      { title: "C_H", number: true, value: (at) => t.heterogeneity[at], cell: (at) => figure(t.heterogeneity[at]) },
       { title: "Threads", number: true, value: (at) => t.threads[at] },
     ],
   });
@@ -338,16 +338,16 @@ interface Figure {
 /// The metrics, with what they are computed from and what they mean.
 function figures(c: CommunicationFigures, of: string): HTMLElement[] {
   const rows: Figure[] = [
-    { name: "Heterogeneity C_H", value: c.heterogeneity, shown: number(c.heterogeneity), equation: "mean over i of var(M[i]), max M = 100",
-      meaning: `From ${number(c.least_heterogeneity)} on it matters who is whose neighbour.` },
-    { name: "C_H between pairs", value: c.heterogeneity_pairs, shown: number(c.heterogeneity_pairs), equation: "the same without the diagonal",
+    { name: "Heterogeneity C_H", value: c.heterogeneity, shown: figure(c.heterogeneity), equation: "mean over i of var(M[i]), max M = 100",
+      meaning: `From ${figure(c.least_heterogeneity)} on it matters who is whose neighbour.` },
+    { name: "C_H between pairs", value: c.heterogeneity_pairs, shown: figure(c.heterogeneity_pairs), equation: "the same without the diagonal",
       meaning: "0 when all share alike, whatever C_H says." },
     { name: "Amount C_A", value: c.amount_per_second, shown: `${count(c.amount_per_second)}\u00a0/s`, equation: "sum of M / T\u00b2, per second",
-      meaning: `Below ${number(c.least_amount_per_second)} there is too little to gain.` },
-    { name: "Balance B_comm", value: c.balance / 100, shown: `${number(c.balance)}\u00a0%`, equation: "(max / mean \u2212 1) of events per thread",
+      meaning: `Below ${figure(c.least_amount_per_second)} there is too little to gain.` },
+    { name: "Balance B_comm", value: c.balance / 100, shown: `${figure(c.balance)}\u00a0%`, equation: "(max / mean \u2212 1) of events per thread",
       meaning: "High: a few threads communicate much more; keep them apart." },
-    { name: "Ratio R_comm", value: c.ratio, shown: number(c.ratio), equation: "C_A / accesses", meaning: "Small: mostly private data." },
-    { name: "Load balance", value: c.load_balance / 100, shown: `${number(c.load_balance)}\u00a0%`, equation: "(max / mean \u2212 1) of instructions",
+    { name: "Ratio R_comm", value: c.ratio, shown: figure(c.ratio), equation: "C_A / accesses", meaning: "Small: mostly private data." },
+    { name: "Load balance", value: c.load_balance / 100, shown: `${figure(c.load_balance)}\u00a0%`, equation: "(max / mean \u2212 1) of instructions",
       meaning: "High: some threads work much more." },
   ];
   const list = h("dl", { class: "metrics" }, rows.map((row) =>

@@ -4,7 +4,7 @@ import { bytes, count, many, percent, place, seconds, written } from "../format"
 import type { Change, Comparison, FindingChange, MetricChange, Picture, Run, StructureChange, StructureFigures, Subject } from "../model";
 import { table, type Column } from "../table";
 import { KINDS } from "./findings";
-import { figure, intro, section } from "./section";
+import { intro, picture, section } from "./section";
 
 /// A sign and a word, for the colour alone says nothing to many; in the order of interest.
 const SIGNS: Record<Change, [string, string]> = {
@@ -25,15 +25,15 @@ export function comparison(changes: Comparison, subject: Subject, show: (picture
       h("p", { class: "sentence" }, changes.sentence),
       h("div", { class: "sides" }, side("Before", changes.file, changes.run, changes.verdict.sentence), side("After", "this page", subject.run, subject.verdict.sentence)),
       changes.notes.length ? h("ul", { class: "plain" }, changes.notes.map((note) => h("li", {}, note))) : null),
-    figure("Findings, before and after",
+    picture("Findings, before and after",
       intro("A row is a finding of either run, with the share of the run that it concerns in each.",
         "New and worse ones come first; what is gone has been mended, or the run no longer gets there."),
       changes.findings.length ? [summary(changes.findings), findings(changes.findings, go)] : h("p", { class: "missing" }, "Nothing wrong was found in either.")),
-    figure("Metrics, before and after",
+    picture("Metrics, before and after",
       intro("A row is a figure of both runs and their difference, in points where it is a share.",
         "It counts as better or worse only when it differs by more than runs of one program do."),
       summary(changes.metrics), metrics(changes.metrics)),
-    figure("Data structures, before and after",
+    picture("Data structures, before and after",
       intro("A row is a structure of either run: its part in the accesses, how exclusive its pages are, and how many of its accesses first touch puts right; choose one to see its pages after.",
         "A structure that is worse lost exclusivity, or lies on the wrong node more than before."),
       summary(changes.structures), structures(changes, show)));

@@ -4,7 +4,7 @@ import { bytes, many, seconds } from "../format";
 import type { Item, Machine, Part, PlacementPhase, Subject } from "../model";
 import { ranges, threadName } from "../names";
 import { table, type Column } from "../table";
-import { choice, figure, intro, later, section } from "./section";
+import { choice, intro, later, picture, section } from "./section";
 
 /// Above this many units they are drawn without their caches.
 const DETAILED = 96;
@@ -26,7 +26,7 @@ export function machine(subject: Subject): HTMLElement {
     ? "Threads that share much should stand in one box, and the memory of a node should be that of the threads in it."
     : "Threads in different packages pay for everything they share, so the fewer boxes lie between two threads the better.";
   return section("machine", "Machine",
-    figure(machine.title,
+    picture(machine.title,
       intro(`Boxes are packages, NUMA nodes and caches, inside each other as the hardware has them; a small square is a processing unit${machine.units.length <= DETAILED ? " with the kernel's number" : ""}${placement ? ", a filled one with the threads placed on it" : ""}.`, problem),
       h("p", { class: "soft" }, `${machine.source} ${caches(machine.root)}`),
       placement

@@ -4,7 +4,7 @@ import { h, rich } from "../dom";
 import { bytes, many, percent, whole } from "../format";
 import type { PageSizeFigures, Subject } from "../model";
 import { table } from "../table";
-import { choice, figure, intro, later, section } from "./section";
+import { choice, intro, later, picture, section } from "./section";
 
 export function pages(subject: Subject): HTMLElement {
   const { pages, run } = subject;
@@ -17,7 +17,7 @@ function exclusivity(sizes: PageSizeFigures[]): HTMLElement {
   const place = h("div", { class: "histograms" });
   const draw = (weighted: boolean) => place.replaceChildren(...sizes.map((size) => histogram(size, weighted)));
   draw(false);
-  return figure("How exclusive pages are",
+  return picture("How exclusive pages are",
     intro("The further right a bar, the more of a page's accesses come from the threads of one node; each picture has another size of page.",
       "Pages on the right have a node where they belong, those on the left are shared by all, and bars that move left as pages grow say that large pages mix what threads use apart."),
     choice("Count", [["pages", "Pages"], ["accesses", "Accesses"]], "pages", (value) => draw(value === "accesses")),
@@ -55,7 +55,7 @@ function histogram(size: PageSizeFigures, weighted: boolean): HTMLElement {
 }
 
 function firstTouch(sizes: PageSizeFigures[]): HTMLElement {
-  return figure("How right first touch is",
+  return picture("How right first touch is",
     intro("\u201cOf pages\u201d is the share of pages that lie on the node that uses them most, \u201cof accesses\u201d the same weighted with how much they are used, and \u201clocal\u201d the share of accesses that stay on their node.",
       "If \u201cof accesses\u201d is well below \u201cof pages\u201d, a few busy pages are in the wrong place; the gap between \u201clocal\u201d and \u201cat most\u201d is what a placement of pages can win."),
     table({
@@ -76,13 +76,13 @@ function overTime(subject: Subject): HTMLElement {
   const read = intro("Above is the share of accesses that could be local in each moment (E_app), below how many pages would have to move then to be where they are used.",
     "Moves that go on through the whole run mean that no fixed place is right; a burst at the start is what placing pages once can save.");
   if (t.start.length < 2) {
-    return figure("Over time", h("p", { class: "missing" }, "Page use was kept for the whole run only, so it cannot be shown over time."));
+    return picture("Over time", h("p", { class: "missing" }, "Page use was kept for the whole run only, so it cannot be shown over time."));
   }
   const exclusive = new Chart({ title: "E_app: accesses that could be local", label: "E_app over time. The table below has its figures.", x: t.start, height: 150, sync: "time", range: [0, 1],
     series: [{ label: "E_app", values: t.exclusivity, colour: "accent" }], format: (v) => `${Math.round(v * 100)} %` });
   const moves = new Chart({ title: "Pages that would have to move", label: "Page moves over time. The table below has its figures.", x: t.start, height: 150, sync: "time",
     series: [{ label: "pages that move", values: t.migrations, colour: "warm", bars: true }], format: (v) => whole(v) });
-  return figure("Over time", read, exclusive.element, moves.element,
+  return picture("Over time", read, exclusive.element, moves.element,
     h("p", { class: "soft" }, `${many(t.total, "move")} in all: ${many(t.moved_once, "page")} once, ${whole(t.moved_more)} more often.`),
     later("alternative", "As a table", () => [table({
       caption: "Pages over time",

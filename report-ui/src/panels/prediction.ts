@@ -1,9 +1,9 @@
 // What placements are predicted to do, machine by machine.
 import { h, type Child } from "../dom";
-import { count, figure as number, many, percent, seconds } from "../format";
+import { count, figure, many, percent, seconds } from "../format";
 import type { Amounts, Forecast, Predicted, Ratio } from "../model";
 import { table, type Column } from "../table";
-import { figure, intro, later, section } from "./section";
+import { intro, later, picture, section } from "./section";
 
 export function prediction(forecasts: Forecast[]): HTMLElement {
   return section("prediction", "What placements would do", forecasts.map(machine));
@@ -14,7 +14,7 @@ function machine(forecast: Forecast): HTMLElement {
   const first = placements[0].name;
   const facts = `Simulated by hither sim on a model of ${forecast.title}: ${many(sample.windows, "window")} of ${sample.windows_recorded}, ${count(sample.accesses)} accesses, of which ${percent(sample.warm_up, 0)} only warm the caches. Pages without a place of their own: ${forecast.pages}.`;
   return h("div", { class: "figure" },
-    figure(`On ${forecast.title}`,
+    picture(`On ${forecast.title}`,
       intro(`A bar is the time that a placement takes, as a share of what ${first} takes; the line at its end is the 95 % confidence interval.`,
         "Where the line of a placement reaches the end of another's bar, the two may be equally good."),
       h("p", { class: "sentence" }, forecast.verdict),
@@ -100,8 +100,8 @@ function why(forecast: Forecast): HTMLElement {
     columns: [
       name(forecast),
       ratio("Time", (p) => p.relative.time),
-      { title: "IPC", hint: "Instructions per cycle", number: true, value: (p) => p.amounts.ipc, cell: (p) => number(p.amounts.ipc) },
-      { title: `${forecast.levels[last] ?? "Cache"} MPKI`, hint: "Misses per thousand instructions", number: true, value: (p) => p.amounts.levels[last]?.mpki ?? null, cell: (p) => number(p.amounts.levels[last]?.mpki ?? 0) },
+      { title: "IPC", hint: "Instructions per cycle", number: true, value: (p) => p.amounts.ipc, cell: (p) => figure(p.amounts.ipc) },
+      { title: `${forecast.levels[last] ?? "Cache"} MPKI`, hint: "Misses per thousand instructions", number: true, value: (p) => p.amounts.levels[last]?.mpki ?? null, cell: (p) => figure(p.amounts.levels[last]?.mpki ?? 0) },
       { ...ratio("Invalidations", (p) => p.relative.invalidations), minor: true },
       ratio("Cache to cache", (p) => p.relative.transfers),
       ratio("Links", (p) => p.relative.link_bytes),
@@ -122,7 +122,7 @@ function levels(forecast: Forecast): HTMLElement {
     columns: [
       { title: "Placement", value: (row) => row.p.name },
       { title: "Level", value: (row) => row.name },
-      { title: "MPKI", number: true, value: (row) => row.level.mpki, cell: (row) => number(row.level.mpki) },
+      { title: "MPKI", number: true, value: (row) => row.level.mpki, cell: (row) => figure(row.level.mpki) },
       kind("Cold", (row) => row.level.cold),
       kind("Capacity", (row) => row.level.capacity),
       kind("Invalidation", (row) => row.level.invalidation),

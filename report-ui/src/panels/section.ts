@@ -11,7 +11,7 @@ export function intro(read: string, problem: string): HTMLElement {
   return h("p", { class: "intro" }, rich(read), " ", rich(problem));
 }
 
-export function figure(title: string, about: HTMLElement, ...children: Children[]): HTMLElement {
+export function picture(title: string, about: HTMLElement, ...children: Children[]): HTMLElement {
   return h("div", { class: "figure" }, h("h3", {}, title), about, ...children);
 }
 

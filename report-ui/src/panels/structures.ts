@@ -10,7 +10,7 @@ import { painter, skyline } from "../paint";
 import { quoted, quotedLine } from "../quote";
 import { table } from "../table";
 import { ramp, single } from "../theme";
-import { choice, intro, figure, later, section } from "./section";
+import { choice, intro, later, picture, section } from "./section";
 
 const KINDS: Record<ObjectKind, string> = {
   static: "static",
@@ -43,7 +43,7 @@ export function structures(subject: Subject): StructuresPanel {
   const list = overview(subject, main.length ? main : rows, "Data structures", choose);
   choose(rows[0]);
   const element = section("structures", "Data structures",
-    figure("How large, how much used",
+    picture("How large, how much used",
       intro("One row is a variable or a place that allocates, in however many processes, or the stacks of many threads, with its size and how often it was read and written; choose one to see its pages below.",
         "A structure with many accesses that is only read can be copied to every node, and one that first touch puts in the wrong place shows a low figure in the last column."),
       list,

@@ -126,7 +126,7 @@ impl OnlineEngine {
                     for tid in state.threads.process_execed(pid) {
                         state.thread_ended(at, pid, tid);
                     }
-                    state.forget_members(|threads| threads.abandon_roles(pid));
+                    state.forget_sharers(|threads| threads.abandon_roles(pid));
                     state.profile.mapped(pid, &state.address_spaces);
                     state.profile.execed(at, pid);
                     state.address_spaces.remove_process(pid);
@@ -229,7 +229,7 @@ impl OnlineEngine {
         }
         let gone = self.state.threads.release_rows();
         if !gone.is_empty() {
-            self.detector.forget_members(&gone);
+            self.detector.forget_sharers(&gone);
         }
         let mut line = IntervalEvent {
             at: to_nanos(self.state.began.elapsed()) / 1_000_000,
@@ -296,8 +296,8 @@ impl OnlineEngine {
         let (Some((pairs, news)), true) = (due, self.scope.threads) else {
             return Vec::new();
         };
-        let members = (0..state.matrix.members()).map(|m| SharerId(m as u16));
-        let current: Vec<Option<Cpu>> = members.map(|m| state.threads.cpu_of(m)).collect();
+        let sharers = (0..state.matrix.sharers()).map(|m| SharerId(m as u16));
+        let current: Vec<Option<Cpu>> = sharers.map(|m| state.threads.cpu_of(m)).collect();
         let question = MappingQuery {
             pairs: &pairs,
             new_events: &news,
@@ -311,10 +311,10 @@ impl OnlineEngine {
         state.counts.mappings += 1;
         state.remap_trigger.threads_mapped();
         let mut moves = Vec::new();
-        for (member, cpu) in answer {
-            match state.threads.by_member(member) {
+        for (sharer, cpu) in answer {
+            match state.threads.by_sharer(sharer) {
                 Some((tid, _)) => moves.push((tid, cpu)),
-                None => state.threads.reserve_cpu(member, cpu),
+                None => state.threads.reserve_cpu(sharer, cpu),
             }
         }
         let moved = self.pin_threads(moves);
@@ -417,7 +417,7 @@ impl OnlineEngine {
             entries: table.entries,
             entry_bytes: table.entry_bytes,
             table_bytes: table.table_bytes,
-            matrix_bytes: analysis::of_matrix(state.matrix.members()),
+            matrix_bytes: analysis::of_matrix(state.matrix.sharers()),
             cost: state.cost,
             notes: state.notes,
         };

@@ -39,8 +39,8 @@ impl RemapTrigger {
     }
 
     /// A thread is gone.
-    pub fn forget_thread(&mut self, member: SharerId) {
-        self.new_events.retain(|&(a, b)| a != member && b != member);
+    pub fn forget_thread(&mut self, sharer: SharerId) {
+        self.new_events.retain(|&(a, b)| a != sharer && b != sharer);
     }
 
     /// Pages may move: threads were mapped once (kMAF 3.3), or need not be.
@@ -65,7 +65,7 @@ impl RemapTrigger {
         self.waited += if faults { intervals } else { 0 };
         self.placed |= self.waited >= PATIENCE;
         let pairs: Vec<(SharerId, SharerId, u32)> = matrix.pairs().collect();
-        let mut talks = vec![false; matrix.members()];
+        let mut talks = vec![false; matrix.sharers()];
         for &(i, j, _) in &pairs {
             (talks[i.at()], talks[j.at()]) = (true, true);
         }
@@ -92,19 +92,17 @@ mod tests {
     /// Turns of (intervals, events of each of two couples): whether remapping was due after
     /// the last, and the events that are left.
     fn turns(turns: &[(u32, usize)]) -> (bool, f64, RemapTrigger) {
-        let (mut matrix, mut evidence) = (SharingMatrix::default(), RemapTrigger::default());
+        let (mut matrix, mut trigger) = (SharingMatrix::default(), RemapTrigger::default());
         let mut due = false;
         for &(intervals, count) in turns {
             for (a, b) in [(0, 1), (2, 3)].repeat(count) {
                 matrix.share(SharerId(a), SharerId(b));
-                evidence.add_event(SharerId(a), SharerId(b));
+                trigger.add_event(SharerId(a), SharerId(b));
             }
-            due = evidence
-                .end_interval(&mut matrix, intervals, true)
-                .is_some();
+            due = trigger.end_interval(&mut matrix, intervals, true).is_some();
         }
         let left: f64 = matrix.pairs().map(|(_, _, w)| f64::from(w)).sum();
-        (due, left / f64::from(EVENT_WEIGHT), evidence)
+        (due, left / f64::from(EVENT_WEIGHT), trigger)
     }
 
     #[test]
@@ -141,8 +139,8 @@ mod tests {
         assert!(!turns(&[(1, 1); 19]).2.pages_may_move());
         assert!(turns(&[(1, 0); 20]).2.pages_may_move());
         assert!(turns(&[(10, 0); 2]).2.pages_may_move());
-        let mut evidence = RemapTrigger::default();
-        evidence.threads_mapped();
-        assert!(evidence.pages_may_move());
+        let mut trigger = RemapTrigger::default();
+        trigger.threads_mapped();
+        assert!(trigger.pages_may_move());
     }
 }

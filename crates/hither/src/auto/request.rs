@@ -74,7 +74,7 @@ pub struct MappingQuery<'a> {
     pub pairs: &'a [(SharerId, SharerId, u32)],
     /// The events since the last question.
     pub new_events: &'a [(SharerId, SharerId)],
-    /// Where threads were put, by member.
+    /// Where threads were put, by sharer.
     pub assigned: &'a [Option<Cpu>],
 }
 

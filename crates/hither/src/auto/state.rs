@@ -199,7 +199,7 @@ impl OnlineState {
         }
         if let (true, true, Some(runs)) = (pages, seen.known, &mut self.observed_runs) {
             let threads = &self.threads;
-            let node_of = |member| Some(machine.node_of(threads.unit_of(member)?));
+            let node_of = |sharer| Some(machine.node_of(threads.unit_of(sharer)?));
             let told = runs.observe(page, who, node_of);
             self.target_runs(told);
         }
@@ -214,7 +214,7 @@ impl OnlineState {
     pub(super) fn follow_threads(&mut self, machine: &CpuNodeMap) {
         if let Some(runs) = &mut self.observed_runs {
             let threads = &self.threads;
-            let node_of = |member| Some(machine.node_of(threads.unit_of(member)?));
+            let node_of = |sharer| Some(machine.node_of(threads.unit_of(sharer)?));
             let told = runs.threads_mapped(node_of);
             self.target_runs(told);
         }
@@ -261,16 +261,16 @@ impl OnlineState {
     }
 
     /// Clears the rows of those who are gone.
-    pub(super) fn forget_members(&mut self, gone: impl FnOnce(&mut ThreadTable) -> Vec<SharerId>) {
-        for member in gone(&mut self.threads) {
-            self.matrix.clear(member);
-            self.remap_trigger.forget_thread(member);
+    pub(super) fn forget_sharers(&mut self, gone: impl FnOnce(&mut ThreadTable) -> Vec<SharerId>) {
+        for sharer in gone(&mut self.threads) {
+            self.matrix.clear(sharer);
+            self.remap_trigger.forget_thread(sharer);
         }
     }
 
     /// A thread ended.
     pub(super) fn thread_ended(&mut self, at: Nanos, pid: Pid, tid: Tid) {
-        self.forget_members(|threads| threads.thread_ended(tid));
+        self.forget_sharers(|threads| threads.thread_ended(tid));
         let last = self.threads.thread_count(pid) == 0;
         if last {
             self.profile.mapped(pid, &self.address_spaces);
@@ -331,7 +331,7 @@ impl OnlineState {
     }
 
     pub(super) fn fill_pairs(&self, line: &mut IntervalEvent) {
-        let tid = |member| self.threads.by_member(member).map(|(tid, _)| tid);
+        let tid = |sharer| self.threads.by_sharer(sharer).map(|(tid, _)| tid);
         let pairs = self.matrix.pairs().filter_map(|(i, j, weight)| {
             Some((
                 tid(i)?,

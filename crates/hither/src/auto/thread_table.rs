@@ -20,7 +20,7 @@ use hither_sys::{Cpu, Pid, Tid};
 #[derive(Clone, Debug)]
 pub struct ThreadEntry {
     pub pid: Pid,
-    pub member: SharerId,
+    pub sharer: SharerId,
     /// The first thread of its role.
     role: Option<ThreadIx>,
     /// The unit that it faulted on last.
@@ -70,7 +70,7 @@ impl ThreadEntry {
 #[derive(Clone, Copy, Debug)]
 struct VacantRole {
     pid: Pid,
-    member: SharerId,
+    sharer: SharerId,
     /// The unit that its next thread is to be put on.
     cpu: Option<Cpu>,
 }
@@ -88,7 +88,7 @@ pub struct ThreadTable {
     vacant: HashMap<ThreadIx, VacantRole>,
     /// How many threads of each process live.
     sizes: HashMap<Pid, usize>,
-    by_member: Vec<Option<RowHolder>>,
+    by_sharer: Vec<Option<RowHolder>>,
     free: Vec<SharerId>,
     dead: Vec<SharerId>,
     now: StartTime,
@@ -120,7 +120,7 @@ impl ThreadTable {
     ) -> Option<Cpu> {
         let parent = self.threads.get(&creator).cloned();
         let vacant = role.and_then(|role| self.vacant.remove(&role));
-        let thread = self.add(tid, pid, vacant.map(|vacant| vacant.member))?;
+        let thread = self.add(tid, pid, vacant.map(|vacant| vacant.sharer))?;
         thread.role = role;
         thread.inherit_mask(tid, parent);
         vacant?.cpu
@@ -134,25 +134,25 @@ impl ThreadTable {
         }
         let thread = self.threads.get_mut(&tid)?;
         (thread.last_cpu, thread.seen) = (Some(ran), now);
-        Some(thread.member)
+        Some(thread.sharer)
     }
 
-    fn add(&mut self, tid: Tid, pid: Pid, member: Option<SharerId>) -> Option<&mut ThreadEntry> {
+    fn add(&mut self, tid: Tid, pid: Pid, sharer: Option<SharerId>) -> Option<&mut ThreadEntry> {
         self.thread_ended(tid);
-        let member = match member.or_else(|| self.free.pop()) {
-            Some(member) => member,
-            None if self.by_member.len() < MAX_THREADS => {
-                self.by_member.push(None);
-                SharerId(u16::try_from(self.by_member.len() - 1).ok()?)
+        let sharer = match sharer.or_else(|| self.free.pop()) {
+            Some(sharer) => sharer,
+            None if self.by_sharer.len() < MAX_THREADS => {
+                self.by_sharer.push(None);
+                SharerId(u16::try_from(self.by_sharer.len() - 1).ok()?)
             }
             None => return None,
         };
-        self.by_member[member.at()] = Some(RowHolder::Thread(tid));
+        self.by_sharer[sharer.at()] = Some(RowHolder::Thread(tid));
         self.changes += 1;
         *self.sizes.entry(pid).or_default() += 1;
         let thread = ThreadEntry {
             pid,
-            member,
+            sharer,
             role: None,
             last_cpu: None,
             assigned_cpu: None,
@@ -171,17 +171,17 @@ impl ThreadTable {
         let Some(thread) = self.threads.remove(&tid) else {
             return Vec::new();
         };
-        self.by_member[thread.member.at()] = None;
+        self.by_sharer[thread.sharer.at()] = None;
         self.changes += 1;
-        let (pid, member) = (thread.pid, thread.member);
+        let (pid, sharer) = (thread.pid, thread.sharer);
         let mut gone = Vec::new();
         match thread.role {
             Some(role) => {
                 let cpu = thread.assigned_cpu.filter(|_| !thread.chose);
-                self.vacant.insert(role, VacantRole { pid, member, cpu });
-                self.by_member[member.at()] = Some(RowHolder::Vacant(role));
+                self.vacant.insert(role, VacantRole { pid, sharer, cpu });
+                self.by_sharer[sharer.at()] = Some(RowHolder::Vacant(role));
             }
-            None => gone.push(member),
+            None => gone.push(sharer),
         }
         let left = self.sizes.entry(pid).or_insert(1);
         *left -= 1;
@@ -198,16 +198,16 @@ impl ThreadTable {
     /// Nobody will take the roles that are vacant in a process: rows to be cleared.
     pub fn abandon_roles(&mut self, pid: Pid) -> Vec<SharerId> {
         let of = self.vacant.extract_if(|_, vacant| vacant.pid == pid);
-        let gone: Vec<SharerId> = of.map(|(_, vacant)| vacant.member).collect();
-        gone.iter().for_each(|row| self.by_member[row.at()] = None);
+        let gone: Vec<SharerId> = of.map(|(_, vacant)| vacant.sharer).collect();
+        gone.iter().for_each(|row| self.by_sharer[row.at()] = None);
         self.dead.extend(&gone);
         gone
     }
 
     /// The unit on which a thread is, or the next one of its role is to be.
     #[must_use]
-    pub fn cpu_of(&self, member: SharerId) -> Option<Cpu> {
-        match (*self.by_member.get(member.at())?)? {
+    pub fn cpu_of(&self, sharer: SharerId) -> Option<Cpu> {
+        match (*self.by_sharer.get(sharer.at())?)? {
             RowHolder::Thread(tid) => self.threads.get(&tid)?.assigned_cpu,
             RowHolder::Vacant(role) => self.vacant.get(&role)?.cpu,
         }
@@ -215,13 +215,13 @@ impl ThreadTable {
 
     /// The next thread of a role is to be on this unit.
     /// The unit that a thread was put on, or else ran on last.
-    pub fn unit_of(&self, member: SharerId) -> Option<Cpu> {
-        let (_, thread) = self.by_member(member)?;
+    pub fn unit_of(&self, sharer: SharerId) -> Option<Cpu> {
+        let (_, thread) = self.by_sharer(sharer)?;
         thread.assigned_cpu.or(thread.last_cpu)
     }
 
-    pub fn reserve_cpu(&mut self, member: SharerId, cpu: Cpu) {
-        if let Some(Some(RowHolder::Vacant(role))) = self.by_member.get(member.at()) {
+    pub fn reserve_cpu(&mut self, sharer: SharerId, cpu: Cpu) {
+        if let Some(Some(RowHolder::Vacant(role))) = self.by_sharer.get(sharer.at()) {
             if let Some(vacant) = self.vacant.get_mut(role) {
                 vacant.cpu = Some(cpu);
             }
@@ -251,8 +251,8 @@ impl ThreadTable {
     }
 
     #[must_use]
-    pub fn by_member(&self, member: SharerId) -> Option<(Tid, &ThreadEntry)> {
-        match (*self.by_member.get(member.at())?)? {
+    pub fn by_sharer(&self, sharer: SharerId) -> Option<(Tid, &ThreadEntry)> {
+        match (*self.by_sharer.get(sharer.at())?)? {
             RowHolder::Thread(tid) => Some((tid, self.threads.get(&tid)?)),
             RowHolder::Vacant(_) => None,
         }

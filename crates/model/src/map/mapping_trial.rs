@@ -6,7 +6,7 @@
 //! Over the events e of all proposals, with d(e) the current distance between its threads and p(e)
 //! the proposed one, moving m of T threads is worth it when
 //!
-//!   sum (d - p) > (GAIN + MOVES * m / T) * sum d  +  SIGMAS * sqrt(sum (d - p)^2)
+//!   sum (d - p) > (MIN_GAIN + GAIN_PER_MOVED_SHARE * m / T) * sum d  +  SIGMAS * sqrt(sum (d - p)^2)
 //!
 //! The root is the standard error of the sum if events are independent. Within an interval they are
 //! not quite, because threads take turns; so an interval counts as a few observations at most.

@@ -182,7 +182,7 @@ impl Directory {
         self.at_mut(line)[SHARERS + level % MAX_ENTRY_LEVELS] &= !(1 << cache);
     }
 
-    /// Words of [`Directory::copies`] at a level.
+    /// Words of [`Directory::sharer_bits`] at a level.
     #[inline]
     pub fn sharer_words(&self, level: usize) -> usize {
         if let Some(many) = &self.many {

@@ -101,7 +101,7 @@ impl FrameTable {
         (page == number).then(|| frame * self.lines_per_page + within)
     }
 
-    /// Prefetches into the host's caches what [`FrameTable::known`] reads for an address.
+    /// Prefetches into the host's caches what [`FrameTable::recent_line`] reads for an address.
     #[inline]
     pub fn prefetch_recent(&self, address: u64) {
         prefetch(&self.recent, recent_slot(address / u64::from(PAGE)));

@@ -180,7 +180,7 @@ impl PackedSharerSets {
         *self.word_mut(line, word) &= !bit;
     }
 
-    /// Words of [`super::directory::Directory::copies`] at a level.
+    /// Words of [`super::directory::Directory::sharer_bits`] at a level.
     pub fn sharer_words(&self, level: usize) -> usize {
         self.copies[level].words
     }

@@ -41,7 +41,7 @@ pub struct BurstWriter {
     bytes: u64,
     failed: Option<String>,
     touched: SystemTime,
-    /// Blocks that [`BurstWriter::accesses`] made.
+    /// Blocks that [`BurstWriter::append_accesses`] made.
     made: HashMap<(u32, bool, u32, u32), (u32, BasicBlock)>,
 }
 

@@ -17,7 +17,7 @@ pub struct IncrementalMapper {
     mechanism: DetectionMechanism,
     filter: CommunicationFilter,
     trial: MappingTrial,
-    /// What was proposed last: the units by member.
+    /// What was proposed last: the units by sharer.
     proposal: Vec<Option<u32>>,
 }
 
@@ -26,9 +26,9 @@ const GAIN: f64 = 0.05;
 
 /// The threads that are to be placed, and where they are.
 struct MappableThreads {
-    members: Vec<SharerId>,
+    sharers: Vec<SharerId>,
     comm: CommGraph,
-    /// By place in `members`.
+    /// By place in `sharers`.
     assigned: Vec<Option<u32>>,
     /// Distance of two threads that sit anywhere.
     anywhere: f64,
@@ -72,17 +72,17 @@ impl IncrementalMapper {
         };
         let assigned: Vec<Option<u32>> = question.assigned.iter().map(|s| unit_of((*s)?)).collect();
         let counts = |m: &usize| whole.neighbours(*m).len() > 0 || assigned[*m].is_some();
-        let members: Vec<usize> = (0..whole.threads()).filter(counts).collect();
+        let sharers: Vec<usize> = (0..whole.threads()).filter(counts).collect();
         let mut number = vec![u32::MAX; whole.threads()];
-        for (at, &member) in (0..).zip(&members) {
-            number[member] = at;
+        for (at, &sharer) in (0..).zip(&sharers) {
+            number[sharer] = at;
         }
         let pairs = whole.pairs().map(|(i, j, w)| (number[i], number[j], w));
         MappableThreads {
-            comm: CommGraph::new(members.len(), pairs),
-            assigned: members.iter().map(|&m| assigned[m]).collect(),
-            anywhere: self.mean_random_distance(members.len()),
-            members: members.iter().map(|&m| SharerId(m as u16)).collect(),
+            comm: CommGraph::new(sharers.len(), pairs),
+            assigned: sharers.iter().map(|&m| assigned[m]).collect(),
+            anywhere: self.mean_random_distance(sharers.len()),
+            sharers: sharers.iter().map(|&m| SharerId(m as u16)).collect(),
         }
     }
 
@@ -97,7 +97,7 @@ impl IncrementalMapper {
     /// Tells the trial how far the events since the last question went, and how far they
     /// would have as proposed then.
     fn rate_last_mapping(&mut self, known: &MappableThreads, news: &[(SharerId, SharerId)]) {
-        let place = |m: &SharerId| known.members.binary_search(m).ok();
+        let place = |m: &SharerId| known.sharers.binary_search(m).ok();
         let proposed = |m: &SharerId| self.proposal.get(m.at()).copied().flatten();
         let events = news.iter().filter_map(|(a, b)| {
             let now = self.current_distance(known, place(a)?, place(b)?);
@@ -143,7 +143,7 @@ impl IncrementalMapper {
 
     /// A unit for each thread, if that is better than what is.
     fn propose_mapping(&self, known: &MappableThreads) -> Option<Vec<u32>> {
-        let threads = known.members.len();
+        let threads = known.sharers.len();
         let capacity = threads.div_ceil(self.tree.units.len().max(1)) as u32;
         let current = self.fill_nearest_free(known, capacity);
         let load = vec![1; threads];
@@ -194,7 +194,7 @@ impl OnlineMapper for IncrementalMapper {
         let cpu = |unit: u32| Cpu(self.tree.units[unit as usize].os);
         if self.mechanism != DetectionMechanism::Adaptive {
             self.filter = filter;
-            let placed = known.members.iter().zip(units);
+            let placed = known.sharers.iter().zip(units);
             return Some(placed.map(|(&m, unit)| (m, cpu(unit))).collect());
         }
         let moved = units.iter().zip(&known.assigned);
@@ -206,14 +206,14 @@ impl OnlineMapper for IncrementalMapper {
             .is_worth_moving(moved as f64 / units.len() as f64)
         {
             self.proposal.resize(question.assigned.len(), None);
-            for (member, &unit) in known.members.iter().zip(&units) {
-                self.proposal[member.at()] = Some(unit);
+            for (sharer, &unit) in known.sharers.iter().zip(&units) {
+                self.proposal[sharer.at()] = Some(unit);
             }
             return None;
         }
         self.filter = filter;
         self.trial = MappingTrial::default();
-        let placed = known.members.iter().zip(units);
+        let placed = known.sharers.iter().zip(units);
         Some(placed.map(|(&m, unit)| (m, cpu(unit))).collect())
     }
 }
@@ -225,7 +225,7 @@ mod tests {
     use hither_model::topology::{select_machine, MachineRestrictions};
 
     /// Four nodes of two units.
-    fn warm(mechanism: DetectionMechanism) -> IncrementalMapper {
+    fn mapper(mechanism: DetectionMechanism) -> IncrementalMapper {
         let machine =
             select_machine(Some("node:4 pu:2"), &MachineRestrictions::default()).expect("machine");
         IncrementalMapper::new(machine.tree, mechanism)
@@ -234,7 +234,7 @@ mod tests {
     /// Asks until threads are moved, with the same events each time; where they are then.
     /// `None` if they are not within a minute.
     fn assign(
-        warm: &mut IncrementalMapper,
+        mapper: &mut IncrementalMapper,
         assigned: &[Option<Cpu>],
         pairs: &[(u16, u16)],
     ) -> Option<Vec<u32>> {
@@ -245,21 +245,21 @@ mod tests {
         let news = [news.clone(), news].concat();
         let weight = |&(i, j): &(u16, u16)| (SharerId(i), SharerId(j), 8 * EVENT_WEIGHT);
         let pairs: Vec<_> = pairs.iter().map(weight).collect();
-        let ask = |warm: &mut IncrementalMapper, assigned: &[Option<Cpu>]| {
+        let ask = |mapper: &mut IncrementalMapper, assigned: &[Option<Cpu>]| {
             let question = MappingQuery {
                 pairs: &pairs,
                 new_events: &news,
                 assigned,
             };
-            warm.place_threads(&question)
+            mapper.place_threads(&question)
         };
-        let answer = (0..600).find_map(|_| ask(warm, assigned))?;
+        let answer = (0..600).find_map(|_| ask(mapper, assigned))?;
         let mut now = assigned.to_vec();
-        for &(member, cpu) in &answer {
-            now[member.at()] = Some(cpu);
+        for &(sharer, cpu) in &answer {
+            now[sharer.at()] = Some(cpu);
         }
         for _ in 0..600 {
-            assert_eq!(ask(warm, &now), None, "the same again");
+            assert_eq!(ask(mapper, &now), None, "the same again");
         }
         Some(answer.into_iter().map(|(_, cpu)| cpu.0).collect())
     }
@@ -274,14 +274,14 @@ mod tests {
             DetectionMechanism::Kmaf,
             DetectionMechanism::Spcd,
         ] {
-            let mut warm = warm(mechanism);
-            let first = assign(&mut warm, &[None; 8], &NEAR).expect("units");
+            let mut mapper = mapper(mechanism);
+            let first = assign(&mut mapper, &[None; 8], &NEAR).expect("units");
             let together = |assigned: &[u32], (i, j): (u16, u16)| {
                 assigned[usize::from(i)] / 2 == assigned[usize::from(j)] / 2
             };
             assert!(NEAR.iter().all(|&pair| together(&first, pair)), "{first:?}");
             let now: Vec<_> = first.iter().map(|&cpu| Some(Cpu(cpu))).collect();
-            let second = assign(&mut warm, &now, &FAR).expect("units");
+            let second = assign(&mut mapper, &now, &FAR).expect("units");
             assert!(
                 FAR.iter().all(|&pair| together(&second, pair)),
                 "{second:?}"
@@ -295,15 +295,15 @@ mod tests {
             .flat_map(|i| (i + 1..8).map(move |j| (i, j)))
             .collect();
         assert_eq!(
-            assign(&mut warm(DetectionMechanism::Adaptive), &[None; 8], &all),
+            assign(&mut mapper(DetectionMechanism::Adaptive), &[None; 8], &all),
             None
         );
     }
 
     #[test]
     fn silent_threads_are_left_alone() {
-        let mut warm = warm(DetectionMechanism::Adaptive);
-        let assigned = assign(&mut warm, &[None; 20], &[(3, 19), (4, 7)]).expect("units");
+        let mut mapper = mapper(DetectionMechanism::Adaptive);
+        let assigned = assign(&mut mapper, &[None; 20], &[(3, 19), (4, 7)]).expect("units");
         assert_eq!(assigned.len(), 4);
     }
 
@@ -311,7 +311,7 @@ mod tests {
     /// earlier ones.
     #[test]
     fn chance_moves_nobody() {
-        let mut warm = warm(DetectionMechanism::Adaptive);
+        let mut mapper = mapper(DetectionMechanism::Adaptive);
         let mut matrix = SharingMatrix::default();
         let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut thread = || {
@@ -333,20 +333,20 @@ mod tests {
                 new_events: &news,
                 assigned: &[None; 16],
             };
-            assert_eq!(warm.place_threads(&question), None);
+            assert_eq!(mapper.place_threads(&question), None);
             matrix.age();
         }
     }
 
     #[test]
     fn who_comes_later_moves_nobody_else() {
-        let mut warm = warm(DetectionMechanism::Adaptive);
-        let first = assign(&mut warm, &[None; 8], &NEAR[..3]).expect("units");
+        let mut mapper = mapper(DetectionMechanism::Adaptive);
+        let first = assign(&mut mapper, &[None; 8], &NEAR[..3]).expect("units");
         let mut now = [None; 8];
         for (at, &cpu) in first.iter().enumerate() {
             now[at] = Some(Cpu(cpu));
         }
-        let second = assign(&mut warm, &now, &NEAR).expect("units");
+        let second = assign(&mut mapper, &now, &NEAR).expect("units");
         assert_eq!(second[..6], first);
         assert_eq!(second[6] / 2, second[7] / 2);
     }

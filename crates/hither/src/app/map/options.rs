@@ -30,7 +30,7 @@ pub struct MapOptions {
     pub threads: Option<PuList>,
     /// A name of [`threads::THREAD_POLICIES`].
     pub policy: &'static str,
-    /// As [`data::by_name`] takes it; `None` for what suits the machine.
+    /// As [`data::data_policy_by_name`] takes it; `None` for what suits the machine.
     pub data: Option<String>,
     /// Of the data policy `locality-balance`: 0 (balance) to 1 (locality).
     pub mix: Option<f64>,

@@ -398,11 +398,11 @@ impl SharingDetector for AffinityTable {
         }
     }
 
-    fn forget_members(&mut self, gone: &[SharerId]) {
+    fn forget_sharers(&mut self, gone: &[SharerId]) {
         let marks = super::marks(gone);
         let is_gone = |who: u16| who != NOBODY && marks.get(usize::from(who - 1)) == Some(&true);
-        for member in gone {
-            if let Some(touches) = self.touches.get_mut(member.at() + 1) {
+        for sharer in gone {
+            if let Some(touches) = self.touches.get_mut(sharer.at() + 1) {
                 *touches = TouchedPageFaults::default();
             }
         }

@@ -107,11 +107,11 @@ fn age_ms(then: u32, now: u32) -> u32 {
     }
 }
 
-/// Whether each member is among these, for tables in which each entry is to be asked.
-fn marks(members: &[SharerId]) -> Vec<bool> {
-    let most = members.iter().map(|member| member.at() + 1).max();
+/// Whether each sharer is among these, for tables in which each entry is to be asked.
+fn marks(sharers: &[SharerId]) -> Vec<bool> {
+    let most = sharers.iter().map(|sharer| sharer.at() + 1).max();
     let mut marks = vec![false; most.unwrap_or(0)];
-    members.iter().for_each(|member| marks[member.at()] = true);
+    sharers.iter().for_each(|sharer| marks[sharer.at()] = true);
     marks
 }
 
@@ -132,7 +132,7 @@ pub trait SharingDetector {
     /// The page was moved to the node on which it belonged.
     fn page_migrated(&mut self, page: ObjectPage);
     /// These threads are gone; their numbers will stand for others.
-    fn forget_members(&mut self, gone: &[SharerId]);
+    fn forget_sharers(&mut self, gone: &[SharerId]);
     /// These objects are gone.
     fn forget_objects(&mut self, gone: &[MemoryObject]);
     /// What it takes.

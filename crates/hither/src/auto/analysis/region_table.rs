@@ -135,7 +135,7 @@ impl SharingDetector for RegionTable {
     /// SPCD places threads only.
     fn page_migrated(&mut self, _page: ObjectPage) {}
 
-    fn forget_members(&mut self, gone: &[SharerId]) {
+    fn forget_sharers(&mut self, gone: &[SharerId]) {
         let marks = marks(gone);
         let is_gone = |who: SharerId| marks.get(who.at()) == Some(&true);
         for &at in &self.used {

@@ -12,7 +12,7 @@ pub const MIN_WEIGHT: u32 = EVENT_WEIGHT / 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharingMatrix {
     /// Rows that exist and that there is room for.
-    members: usize,
+    sharers: usize,
     side: usize,
     cells: Vec<u32>,
     events: u64,
@@ -26,8 +26,8 @@ const MAX_FRESH_EVENTS: usize = 1024;
 impl SharingMatrix {
     /// Rows that were ever used.
     #[must_use]
-    pub fn members(&self) -> usize {
-        self.members
+    pub fn sharers(&self) -> usize {
+        self.sharers
     }
 
     /// Rows that there is memory for.
@@ -79,19 +79,19 @@ impl SharingMatrix {
     }
 
     /// A thread is gone, and so is what it shared.
-    pub fn clear(&mut self, member: SharerId) {
-        if member.at() >= self.side {
+    pub fn clear(&mut self, sharer: SharerId) {
+        if sharer.at() >= self.side {
             return;
         }
         for other in 0..self.side {
-            self.cells[member.at() * self.side + other] = 0;
-            self.cells[other * self.side + member.at()] = 0;
+            self.cells[sharer.at() * self.side + other] = 0;
+            self.cells[other * self.side + sharer.at()] = 0;
         }
     }
 
     /// Pairs i < j that share, with the weight of their events.
     pub fn pairs(&self) -> impl Iterator<Item = (SharerId, SharerId, u32)> + '_ {
-        let rows = 0..u16::try_from(self.members).unwrap_or(u16::MAX);
+        let rows = 0..u16::try_from(self.sharers).unwrap_or(u16::MAX);
         let all = rows.clone().flat_map(move |i| {
             let above = i + 1..rows.end;
             above.map(move |j| (SharerId(i), SharerId(j), self.get(SharerId(i), SharerId(j))))
@@ -99,12 +99,12 @@ impl SharingMatrix {
         all.filter(|&(_, _, weight)| weight >= MIN_WEIGHT)
     }
 
-    fn reach(&mut self, members: usize) {
-        self.members = self.members.max(members);
-        if members <= self.side {
+    fn reach(&mut self, sharers: usize) {
+        self.sharers = self.sharers.max(sharers);
+        if sharers <= self.side {
             return;
         }
-        let side = members.next_power_of_two().max(16);
+        let side = sharers.next_power_of_two().max(16);
         let mut cells = vec![0; side * side];
         for row in 0..self.side {
             let old = &self.cells[row * self.side..(row + 1) * self.side];

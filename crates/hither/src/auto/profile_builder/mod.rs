@@ -65,8 +65,8 @@ pub struct ProfileBuilder {
     spaces: HashMap<MemoryObject, ObjectOrigin>,
     numbers: HashMap<ObjectPage, u32>,
     pages: Vec<TouchedPage>,
-    /// The thread that a member stands for.
-    members: Vec<Option<ThreadIx>>,
+    /// The thread that a sharer stands for.
+    sharers: Vec<Option<ThreadIx>>,
     thread_moves: Vec<(Nanos, ThreadIx, u32, Node)>,
     page_moves: Vec<(Nanos, u32, Node)>,
     /// Faults on pages, and moves of pages, that found no room.
@@ -99,7 +99,7 @@ impl ProfileBuilder {
             spaces: HashMap::new(),
             numbers: HashMap::new(),
             pages: Vec::new(),
-            members: Vec::new(),
+            sharers: Vec::new(),
             thread_moves: Vec::new(),
             page_moves: Vec::new(),
             lost_faults: 0,
@@ -146,10 +146,10 @@ impl ProfileBuilder {
             self.lost_faults += 1;
             return;
         };
-        if who.at() >= self.members.len() {
-            self.members.resize(who.at() + 1, None);
+        if who.at() >= self.sharers.len() {
+            self.sharers.resize(who.at() + 1, None);
         }
-        self.members[who.at()] = Some(thread);
+        self.sharers[who.at()] = Some(thread);
         let slice = self
             .slices
             .at(self.tasks.since_start(at), self.tasks.live_threads());
@@ -197,7 +197,7 @@ impl ProfileBuilder {
 
     /// Two threads were seen to share.
     pub fn shared(&mut self, a: SharerId, b: SharerId) {
-        let thread = |member: SharerId| self.members.get(member.at()).copied().flatten();
+        let thread = |sharer: SharerId| self.sharers.get(sharer.at()).copied().flatten();
         if let (Some(a), Some(b)) = (thread(a), thread(b)) {
             self.slices.shared(a, b);
         }

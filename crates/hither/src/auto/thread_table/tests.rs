@@ -4,8 +4,8 @@ use super::*;
 fn numbers_are_given_out_again_when_many_are_free() {
     let mut table = ThreadTable::default();
     for tid in 1..=40 {
-        let member = table.find_or_add(tid, 1, Cpu(0));
-        assert_eq!(member, Some(SharerId(tid as u16 - 1)));
+        let sharer = table.find_or_add(tid, 1, Cpu(0));
+        assert_eq!(sharer, Some(SharerId(tid as u16 - 1)));
     }
     for tid in 1..=20 {
         assert_eq!(table.thread_ended(tid), [SharerId(tid as u16 - 1)]);
@@ -19,7 +19,7 @@ fn numbers_are_given_out_again_when_many_are_free() {
     });
     assert_eq!(table.release_rows().len(), 30);
     assert!(table.find_or_add(51, 1, Cpu(0)).expect("a number") < SharerId(30));
-    assert_eq!(table.by_member(SharerId(40)).map(|t| t.0), Some(50));
+    assert_eq!(table.by_sharer(SharerId(40)).map(|t| t.0), Some(50));
 }
 
 #[test]
@@ -30,8 +30,8 @@ fn the_next_of_a_role_has_its_row_and_its_unit() {
     for (tid, role) in [(2, role(1)), (3, role(2))] {
         assert_eq!(table.thread_started(tid, 1, 1, role), None);
     }
-    let member = |table: &ThreadTable, tid| table.threads[&tid].member;
-    let (first, second) = (member(&table, 2), member(&table, 3));
+    let sharer = |table: &ThreadTable, tid| table.threads[&tid].sharer;
+    let (first, second) = (sharer(&table, 2), sharer(&table, 3));
     table.threads.get_mut(&2).expect("lives").assigned_cpu = Some(Cpu(7));
     // No row is cleared, and the unit is kept, or another one instead of it.
     assert_eq!(table.thread_ended(2), []);
@@ -41,7 +41,7 @@ fn the_next_of_a_role_has_its_row_and_its_unit() {
     table.reserve_cpu(second, Cpu(5));
     assert_eq!(table.thread_started(4, 1, 1, role(1)), Some(Cpu(7)));
     assert_eq!(table.thread_started(5, 1, 1, role(2)), Some(Cpu(5)));
-    assert_eq!([4, 5].map(|tid| member(&table, tid)), [first, second]);
+    assert_eq!([4, 5].map(|tid| sharer(&table, tid)), [first, second]);
     // Who chose its units itself leaves none to the next.
     let thread = table.threads.get_mut(&4).expect("lives");
     (thread.assigned_cpu, thread.chose) = (Some(Cpu(7)), true);
@@ -116,7 +116,7 @@ fn a_thread_goes_where_it_is_put_and_back() {
         assert!(!table
             .pin_thread(tid, first, &ours, |_| true)
             .expect("chose"));
-        assert!(table.by_member(SharerId(0)).is_some_and(|(_, t)| t.chose));
+        assert!(table.by_sharer(SharerId(0)).is_some_and(|(_, t)| t.chose));
     }
     child.kill().expect("kill");
     child.wait().expect("wait");

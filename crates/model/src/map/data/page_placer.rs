@@ -221,7 +221,7 @@ impl<'a> PagePlacer<'a> {
         })
     }
 
-    /// As [`PagePlacer::best`], but `None` if there is none.
+    /// As [`PagePlacer::best_node`], but `None` if there is none.
     pub fn best_node_if_any<K: Ord>(
         &self,
         page: usize,

@@ -264,7 +264,7 @@ fn who_is_gone_shares_nothing() {
         &mut table,
         &[(0, 0, 0), (1, 0, 0), (2, 0, 4096), (1, 0, 4096)],
     );
-    table.forget_members(&[SharerId(1)]);
+    table.forget_sharers(&[SharerId(1)]);
     // 0 is the last one of the first page now, 2 of the second.
     let (matrix, _) = feed(&mut table, &[(3, 0, 0), (1, 0, 4096)]);
     assert_eq!(events(&matrix), [(0, 3, 1), (1, 2, 1)]);

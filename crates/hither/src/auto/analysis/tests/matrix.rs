@@ -32,7 +32,7 @@ fn a_matrix_grows_and_forgets() {
     matrix.share(SharerId(5), SharerId(5));
     assert_eq!(events(&matrix), [(2, 3, 1), (3, 40, 1)]);
     assert_eq!(
-        (matrix.members(), matrix.side(), matrix.events()),
+        (matrix.sharers(), matrix.side(), matrix.events()),
         (41, 64, 2)
     );
     matrix.clear(SharerId(40));

@@ -115,7 +115,7 @@ fn what_is_gone_is_forgotten() {
     table.access(&access(0, 0, 0, 0), &mut matrix);
     table.access(&access(1, 0, 4096, 0), &mut matrix);
     assert_eq!(table.footprint().entries, 2);
-    table.forget_members(&[SharerId(0)]);
+    table.forget_sharers(&[SharerId(0)]);
     table.access(&access(2, 0, 0, 1), &mut matrix);
     assert_eq!(events(&matrix), []);
     table.forget_objects(&[MemoryObject(0)]);
