@@ -11,7 +11,6 @@ mod output;
 mod policy_values;
 mod printed;
 mod progress;
-mod render_compare;
 mod render_comparison;
 mod render_findings;
 mod render_lines;

@@ -1,10 +1,14 @@
 //! `hither stat`: what a profile says, for people and for programs.
 use super::output::is_stdout;
 use super::printed::print;
-use super::style::{shell_line, TerminalStyle};
-use super::{render_compare, render_report, render_sites, render_slices};
+use super::report_view;
+use super::style::{shell_line, strip_control_characters, TerminalStyle};
+use super::{render_comparison, render_report, render_sites, render_slices};
 use crate::app::assessment::setup::{setup, MAX_NODES};
+use crate::app::assessment::{AssessmentInput, AssessmentOptions};
+use crate::report::build::compare::compare_profiles;
 use anyhow::{Context, Result};
+use hither_model::metrics::figures::SHARE_SPREAD;
 use hither_model::metrics::{MetricsReport, PageSize};
 use hither_profile::OutputPlace;
 use std::path::{Path, PathBuf};
@@ -86,14 +90,45 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             format!("cannot write the matrix {file}; choose the name of a new file, or - for standard output")
         })?;
     }
-    let report = load(&args.profile, args)?;
-    let other = match &args.other {
-        Some(path) => Some(load(path, args)?),
-        None => None,
+    let style = TerminalStyle::of_stdout();
+    let text = match &args.other {
+        Some(after) if args.json || args.slices || args.sites => both(
+            &load(&args.profile, args)?,
+            &load(after, args)?,
+            args,
+            style,
+        ),
+        Some(after) => comparison(&args.profile, after, args, style)?,
+        None => text(&load(&args.profile, args)?, args, style),
     };
-    let text = text(&report, other.as_ref(), args, TerminalStyle::of_stdout())?;
     print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What changed, as `hither report --text --before` says it.
+fn comparison(before: &Path, after: &Path, args: &Args, style: TerminalStyle) -> Result<String> {
+    let options = AssessmentOptions {
+        nodes: args.nodes,
+        topology: args.topology.clone(),
+        page_size: args.page_size,
+        ..AssessmentOptions::default()
+    };
+    let given = AssessmentInput::read(after, &options)?;
+    let assessment = given.assess(given.page_table());
+    let side = given.comparison_side(&assessment);
+    let comparison = compare_profiles(given.load_other(before)?, &side, SHARE_SPREAD);
+    let files = [after, before].map(|file| file.display().to_string());
+    let words = ["hither", "report", &files[0], "--before", &files[1]];
+    let words = words.into_iter().map(str::to_owned);
+    let next = shell_line(words.chain(options.machine()));
+    let mut out = style.wrap("", &report_view::header(&side.run), 2);
+    out += &style.wrap(
+        "Verdict: ",
+        &strip_control_characters(&side.verdict.sentence),
+        2,
+    );
+    out += &render_comparison::render(&comparison, args.top, style);
+    Ok(format!("{out}\nnext: {next}\n"))
 }
 
 /// A comma-separated table, each pair on both sides of the diagonal.
@@ -113,43 +148,41 @@ fn load(path: &Path, args: &Args) -> Result<MetricsReport> {
     Ok(MetricsReport::from_profile(&profile, setup))
 }
 
-fn text(
-    report: &MetricsReport,
-    other: Option<&MetricsReport>,
+fn text(report: &MetricsReport, args: &Args, style: TerminalStyle) -> String {
+    if args.json {
+        return json(&serde_json::json!(report));
+    }
+    if args.slices {
+        return slices(report, args, style);
+    }
+    let name = args.profile.display().to_string();
+    if args.sites {
+        let next = shell_line([name.as_str()].into_iter());
+        let sites = sites(report, args, style);
+        return format!("{sites}\nnext: hither report {next}\n");
+    }
+    render_report::render(report, &name, args.top, style)
+}
+
+/// Each of two profiles by itself.
+fn both(
+    before: &MetricsReport,
+    after: &MetricsReport,
     args: &Args,
     style: TerminalStyle,
-) -> Result<String> {
-    let json = |value: serde_json::Value| Ok(format!("{value:#}\n"));
-    Ok(match other {
-        Some(other) if args.json => {
-            return json(serde_json::json!({ "before": report, "after": other }))
-        }
-        None if args.json => return json(serde_json::to_value(report)?),
-        Some(other) if args.slices => format!(
-            "A\n{}B\n{}",
-            slices(report, args, style),
-            slices(other, args, style)
-        ),
-        None if args.slices => slices(report, args, style),
-        Some(other) if args.sites => format!(
-            "A\n{}B\n{}",
-            sites(report, args, style),
-            sites(other, args, style)
-        ),
-        None if args.sites => {
-            let name = args.profile.display().to_string();
-            let next = shell_line([name.as_str()].into_iter());
-            format!(
-                "{}\nnext: hither report {next}\n",
-                sites(report, args, style)
-            )
-        }
-        Some(other) => render_compare::render(report, other, args.top, style),
-        None => {
-            let name = args.profile.display().to_string();
-            render_report::render(report, &name, args.top, style)
-        }
-    })
+) -> String {
+    if args.json {
+        return json(&serde_json::json!({ "before": before, "after": after }));
+    }
+    let text = |report| match args.slices {
+        true => slices(report, args, style),
+        false => sites(report, args, style),
+    };
+    format!("A\n{}B\n{}", text(before), text(after))
+}
+
+fn json(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
 }
 
 fn sites(report: &MetricsReport, args: &Args, style: TerminalStyle) -> String {

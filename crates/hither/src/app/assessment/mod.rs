@@ -34,6 +34,8 @@ pub struct AssessmentOptions {
     pub nodes: Option<u16>,
     /// `None` for the machine of the placement, or the traced one.
     pub topology: Option<String>,
+    /// What a page is; what is drawn is of 4 KiB.
+    pub page_size: PageSize,
     /// Nothing shown says what [`Profile::redact`] takes out.
     pub redact: bool,
 }
@@ -89,7 +91,7 @@ impl AssessmentInput {
             &profile.meta.machine,
             options.nodes,
             counted_on,
-            PageSize::K4,
+            options.page_size,
         )?;
         let mut named = options.machine();
         for word in named.iter_mut().filter(|_| options.redact) {
@@ -113,7 +115,7 @@ impl AssessmentInput {
         placement.map(|(file, p)| (file.as_path(), p))
     }
 
-    /// Its pages, of 4 KiB.
+    /// Its pages.
     #[must_use]
     pub fn page_table(&self) -> Arc<PageAccessTable> {
         page_table(&self.profile, &self.setup)

@@ -35,7 +35,7 @@ impl ReportMachineArgs {
             policy: self.policy.clone(),
             nodes: self.nodes,
             topology: self.topology.clone(),
-            redact: false,
+            ..AssessmentOptions::default()
         }
     }
 
