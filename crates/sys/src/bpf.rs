@@ -6,10 +6,13 @@
 //!  page_fault_user, page_fault_kernel   \\
 //!  sched_process_fork, _exec, _exit     --> program --> ring --> drain
 //!                                              |
-//!                                           followed processes
+//!                                           followed processes, filter
 //! ```
 mod btf;
+mod fault_filter;
 mod program;
+
+pub use fault_filter::{filter_bit, page_hash, FaultFilter, FILTER_BITS, GOLDEN_RATIO_64};
 
 use std::ffi::CStr;
 use std::io;
@@ -29,6 +32,8 @@ const BPF_MAP_TYPE_HASH: u32 = 1;
 const BPF_MAP_TYPE_ARRAY: u32 = 2;
 const BPF_MAP_TYPE_RINGBUF: u32 = 27;
 const BPF_PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
+/// A map whose values can be mapped.
+const BPF_F_MMAPABLE: u32 = 1 << 10;
 /// The programs may be used under either; the kernel asks for the second.
 const LICENSE: &CStr = c"Dual MIT/GPL";
 
@@ -56,6 +61,7 @@ pub struct BpfFaultMonitor {
     followed: OwnedFd,
     lost: OwnedFd,
     ring: BpfRingBuffer,
+    filter: Option<FaultFilter>,
     /// What keeps the programs where they are.
     _links: Vec<OwnedFd>,
     records: Vec<(u64, KernelEvent)>,
@@ -72,9 +78,10 @@ impl BpfFaultMonitor {
             let message = "BPF counts processes otherwise than this container does";
             return Err(io::Error::other(message));
         }
-        let followed = create_map(BPF_MAP_TYPE_HASH, 4, 4, MAX_FOLLOWED_PROCESSES)?;
-        let lost = create_map(BPF_MAP_TYPE_ARRAY, 4, 8, 1)?;
-        let ring = create_map(BPF_MAP_TYPE_RINGBUF, 0, 0, RING_BYTES as u32)?;
+        let followed = create_map(BPF_MAP_TYPE_HASH, 4, 4, MAX_FOLLOWED_PROCESSES, 0)?;
+        let lost = create_map(BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0)?;
+        let ring = create_map(BPF_MAP_TYPE_RINGBUF, 0, 0, RING_BYTES as u32, 0)?;
+        let (filter_map, filter) = FaultFilter::new()?;
         let types = std::fs::read("/sys/kernel/btf/vmlinux")?;
         let types = btf::BtfTypes::parse(&types);
         let offset = |structure, member| {
@@ -90,6 +97,7 @@ impl BpfFaultMonitor {
             followed: followed.as_raw_fd(),
             ring: ring.as_raw_fd(),
             lost: lost.as_raw_fd(),
+            filter: filter_map.as_raw_fd(),
             task_pid_offset: offset("task_struct", "pid")?,
             task_tgid_offset: offset("task_struct", "tgid")?,
             task_signal_offset: offset("task_struct", "signal")?,
@@ -98,6 +106,7 @@ impl BpfFaultMonitor {
         let links = TRACEPOINTS.map(|(name, kind)| load_and_attach(name, kind, &around));
         Ok(BpfFaultMonitor {
             ring: BpfRingBuffer::new(&ring)?,
+            filter: Some(filter),
             _links: links.into_iter().collect::<io::Result<_>>()?,
             followed,
             lost,
@@ -111,6 +120,11 @@ impl BpfFaultMonitor {
     /// As bpf(2): E2BIG when too many are followed.
     pub fn follow(&self, pid: i32) -> io::Result<()> {
         map_element(BPF_MAP_UPDATE_ELEM, &self.followed, &pid, &mut pid.clone())
+    }
+
+    /// Which faults there are records of; `None` after the first call.
+    pub fn take_filter(&mut self) -> Option<FaultFilter> {
+        self.filter.take()
     }
 
     /// What happened since the last call, in order of time (nanoseconds since the machine
@@ -151,8 +165,8 @@ fn bpf_fd<T>(command: libc::c_int, attributes: &T) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn create_map(kind: u32, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
-    bpf_fd(BPF_MAP_CREATE, &[kind, key, value, entries, 0])
+fn create_map(kind: u32, key: u32, value: u32, entries: u32, flags: u32) -> io::Result<OwnedFd> {
+    bpf_fd(BPF_MAP_CREATE, &[kind, key, value, entries, flags])
 }
 
 /// Reads or writes an element of a map whose keys and values are of these sizes.
@@ -385,6 +399,61 @@ mod tests {
         let mut value = 0;
         let known = map_element(BPF_MAP_LOOKUP_ELEM, &tracer.followed, &pid, &mut value);
         assert_eq!(known.expect_err("gone").raw_os_error(), Some(libc::ENOENT));
+    }
+
+    /// Pages of a fresh mapping that are recorded when each is accessed once.
+    fn recorded(monitor: &mut BpfFaultMonitor, pages: usize) -> (u64, Vec<usize>) {
+        let length = pages * PAGE_SIZE;
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_ANONYMOUS);
+        let null = std::ptr::null_mut();
+        // SAFETY: a new mapping at an address that the kernel picks overlaps nothing of ours.
+        let at = unsafe { libc::mmap(null, length, prot, libc::MAP_PRIVATE | flags, -1, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        monitor.drain();
+        for page in 0..pages {
+            // SAFETY: within the mapping, which nobody else knows.
+            unsafe { at.cast::<u8>().add(page * PAGE_SIZE).write_volatile(1) };
+        }
+        // SAFETY: made above, and no reference to it exists.
+        unsafe { libc::munmap(at, length) };
+        let start = at.addr();
+        let of = start as u64..(start + length) as u64;
+        let page = |r: &(u64, KernelEvent)| match r.1 {
+            KernelEvent::Fault(f) if of.contains(&f.address) => {
+                Some((f.address as usize - start) / PAGE_SIZE)
+            }
+            _ => None,
+        };
+        (
+            start as u64,
+            monitor.drain().iter().filter_map(page).collect(),
+        )
+    }
+
+    #[test]
+    fn the_kernel_leaves_out_what_the_filter_says() {
+        const PAGES: usize = 200;
+        let Ok(mut monitor) = BpfFaultMonitor::new() else {
+            println!("skipped: no BPF here");
+            return;
+        };
+        let own = std::process::id().cast_signed();
+        monitor.follow(own).expect("follow");
+        let filter = monitor.take_filter().expect("a filter");
+        assert_eq!(recorded(&mut monitor, PAGES).1.len(), PAGES);
+        assert_eq!(filter.left_out(), 0);
+        filter.set_share(0.25);
+        let (start, some) = recorded(&mut monitor, PAGES);
+        let hash = |start: u64, page: &usize| page_hash(own, start + (page * PAGE_SIZE) as u64);
+        let quarter = |page: &usize| hash(start, page) >> 62 == 0;
+        assert_eq!(some, (0..PAGES).filter(quarter).collect::<Vec<_>>());
+        assert!(filter.left_out() >= (PAGES - some.len()) as u64);
+        // Every other bit of one bitmap, and of the other none.
+        filter.set_share(0.0);
+        (0..FILTER_BITS / 64).for_each(|word| filter.store(1, word, 0x5555_5555_5555_5555));
+        let (start, some) = recorded(&mut monitor, PAGES);
+        let even = |page: &usize| filter_bit(hash(start, page)).1 & 0x5555_5555_5555_5555 != 0;
+        assert_eq!(some, (0..PAGES).filter(even).collect::<Vec<_>>());
     }
 
     #[test]

@@ -5,8 +5,12 @@
 //! ```text
 //!  stack, from r10 down:  -4 a key;  -48 the record: time, address, thread and process,
 //!                                        processor, kind, other thread and process
-//!  r6: arguments of the tracepoint;  r7: process << 32 | thread
+//!  r6: arguments of the tracepoint;  r7: process << 32 | thread;  r8: a page's hash
 //! ```
+use super::fault_filter::{
+    BITMAPS_OFFSET, BITMAP_BYTES, BIT_SHIFT, FILTER_BITS, GOLDEN_RATIO_64, LEFT_OUT_OFFSET,
+    SHARE_OFFSET,
+};
 
 /// Bytes of a record.
 pub const RECORD_BYTES: i32 = 40;
@@ -40,6 +44,8 @@ pub struct ProgramRelocations {
     pub ring: i32,
     /// Records that found no room: an array of one.
     pub lost: i32,
+    /// A [`super::FaultFilter`]'s: an array of one.
+    pub filter: i32,
     /// task_struct.pid, tgid and signal; signal_struct.live.
     pub task_pid_offset: i32,
     pub task_tgid_offset: i32,
@@ -112,6 +118,24 @@ impl BpfAssembler {
         self.push(0x63, 10, from, offset, 0);
     }
 
+    fn load_u8(&mut self, to: u8, from: u8, offset: i16) {
+        self.push(0x71, to, from, offset, 0);
+    }
+
+    fn load_imm64(&mut self, to: u8, value: u64) {
+        self.push(0x18, to, 0, 0, value as u32 as i32);
+        self.push(0, 0, 0, 0, (value >> 32) as u32 as i32);
+    }
+
+    fn shift_right(&mut self, to: u8, bits: i32) {
+        self.push(0x77, to, 0, 0, bits);
+    }
+
+    fn exit(&mut self) {
+        self.out.push(self.code.len());
+        self.push(0x05, 0, 0, 0, 0);
+    }
+
     fn stack_address(&mut self, to: u8, offset: i16) {
         self.mov_reg(to, 10);
         self.add_imm(to, offset.into());
@@ -160,7 +184,7 @@ pub fn assemble(kind: TracepointKind, around: &ProgramRelocations) -> Vec<BpfIns
     a.call(BPF_FUNC_GET_CURRENT_PID_TGID);
     a.mov_reg(7, 0);
     a.mov_reg(1, 7);
-    a.push(0x77, 1, 0, 0, 32);
+    a.shift_right(1, 32);
     a.store_u32(KEY_OFFSET, 1);
     a.map_lookup(around.followed);
     a.exit_if(true);
@@ -171,6 +195,7 @@ pub fn assemble(kind: TracepointKind, around: &ProgramRelocations) -> Vec<BpfIns
         TracepointKind::Fault => {
             a.load_u64(1, 6, 0);
             a.store_u64(RECORD_OFFSET + 8, 1);
+            emit_filter(&mut a, around);
         }
         TracepointKind::Fork => emit_fork(&mut a, around),
         TracepointKind::Exec => {}
@@ -197,6 +222,44 @@ pub fn assemble(kind: TracepointKind, around: &ProgramRelocations) -> Vec<BpfIns
     a.mov_imm(1, 1);
     a.push(0xDB, 0, 1, 0, 0);
     a.finish()
+}
+
+/// To the end for a fault on a page that the filter leaves out; r1 is the address, r8 the page's hash.
+fn emit_filter(a: &mut BpfAssembler, around: &ProgramRelocations) {
+    a.mov_reg(8, 1);
+    a.shift_right(8, 12);
+    a.mov_reg(2, 7);
+    a.shift_right(2, 32);
+    a.push(0x67, 2, 0, 0, 40);
+    a.push(0xAF, 8, 2, 0, 0);
+    a.load_imm64(3, GOLDEN_RATIO_64);
+    a.push(0x2F, 8, 3, 0, 0);
+    a.mov_imm(1, 0);
+    a.store_u32(KEY_OFFSET, 1);
+    a.map_lookup(around.filter);
+    a.exit_if(true);
+    a.mov_reg(1, 8);
+    a.shift_right(1, 32);
+    a.load_u32(2, 0, SHARE_OFFSET);
+    // At most the share: over the next sixteen.
+    a.push(0xBD, 1, 2, 16, 0);
+    a.shift_right(8, BIT_SHIFT);
+    a.push(0x57, 8, 0, 0, FILTER_BITS as i32 - 1);
+    a.mov_reg(3, 8);
+    a.shift_right(3, 3);
+    a.push(0x0F, 3, 0, 0, 0);
+    a.load_u8(4, 3, BITMAPS_OFFSET);
+    a.add_imm(3, BITMAP_BYTES);
+    a.load_u8(5, 3, BITMAPS_OFFSET);
+    a.push(0x4F, 4, 5, 0, 0);
+    a.push(0x57, 8, 0, 0, 7);
+    a.push(0x7F, 4, 8, 0, 0);
+    a.push(0x57, 4, 0, 0, 1);
+    // The page was taken: over the next three.
+    a.push(0x55, 4, 0, 3, 0);
+    a.mov_imm(1, 1);
+    a.push(0xDB, 0, 1, LEFT_OUT_OFFSET, 0);
+    a.exit();
 }
 
 /// The child's thread and process; what a followed process makes is followed.
