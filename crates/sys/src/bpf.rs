@@ -12,7 +12,7 @@ mod btf;
 mod fault_filter;
 mod program;
 
-pub use fault_filter::{filter_bit, page_hash, FaultFilter, FILTER_BITS, GOLDEN_RATIO_64};
+pub use fault_filter::{filter_bit, page_hash, FaultFilter, FILTER_BITS};
 
 use std::ffi::CStr;
 use std::io;

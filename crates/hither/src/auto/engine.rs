@@ -9,7 +9,8 @@ use super::affinity_proxy::AffinityProxy;
 use super::analysis::fault_rate::{ControllerInput, FaultRateController};
 use super::analysis::{self, SharerId, SharingDetector};
 use super::event_log::{EventLog, IntervalEvent, LiveView};
-use super::observer::FaultObserver;
+use super::filter_trigger::FilterTrigger;
+use super::observer::{FaultObserver, FILTERED_RECORD};
 use super::outcome::{AutoOutcome, AutoThreadOutcome};
 use super::page_migration::MOVE_COST;
 use super::pinned_threads::PinnedThread;
@@ -27,8 +28,6 @@ use hither_sys::{Cpu, Pid, Tid};
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Intervals that make a window of time.
 const WINDOW: u32 = 20;
-/// What a record costs the program, in nanoseconds.
-const RECORD_COST: Nanos = 120;
 
 pub struct OnlineEngine {
     pub mechanism: DetectionMechanism,
@@ -40,6 +39,7 @@ pub struct OnlineEngine {
     pub scope: PlacementScope,
     pub controller: FaultRateController,
     pub taken_pages: TakenPages,
+    pub filter_trigger: FilterTrigger,
     pub restore_helper: RestoreHelper,
     /// Hides from the program where its threads were put, if it was started by us.
     pub affinity_proxy: Option<AffinityProxy>,
@@ -89,51 +89,39 @@ impl OnlineEngine {
                 || !self.scope.threads);
         let samplers = &self.samplers;
         let reading = own_time();
+        let record_cost = self.observer.record_cost();
         let records = self.observer.take_records();
         let is_fault = |record: &&(Nanos, KernelEvent)| matches!(record.1, KernelEvent::Fault(_));
         let count = records.iter().filter(is_fault).count() as u64;
         let (before, mut repeats, began) = (state.counts.faults, 0, own_time());
-        let share = self.controller.share_of_records(count, before);
         let taken = &mut self.taken_pages;
+        let filtered = taken.take_left_out();
+        state.counts.left_out += filtered;
+        state.cost.faulting += filtered * FILTERED_RECORD;
+        let share = self.controller.share_of_records(count + filtered, before);
+        taken.set_share(share);
         for &(at, record) in records {
             match record {
                 KernelEvent::Fault(fault)
                     if !taken.is_looked_at(fault.pid, fault.address, share) =>
                 {
                     state.counts.left_out += 1;
-                    state.cost.faulting += RECORD_COST;
+                    state.cost.faulting += record_cost;
+                    repeats += 1;
                 }
                 KernelEvent::Fault(PageFault { tid, .. }) | KernelEvent::Fork { tid, .. }
                     if samplers.iter().any(|s| s.is_own_thread(tid)) => {}
                 KernelEvent::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
-                    state.cost.faulting += RECORD_COST;
+                    state.cost.faulting += record_cost;
                     match state.handle_fault(at, fault, machine, detector, (pages, taken)) {
                         FaultKind::KnownPage => state.counts.known += 1,
                         FaultKind::NewMemory => repeats += 1,
                         FaultKind::FirstTouch => {}
                     }
                 }
-                KernelEvent::Fork {
-                    pid,
-                    tid,
-                    creator,
-                    parent,
-                } if pid != own => state.thread_started(at, (pid, tid), (parent, creator)),
-                KernelEvent::Exit { pid, tid } => state.thread_ended(at, pid, tid),
-                KernelEvent::Comm { tid, name } => state.profile.named(tid, name),
-                KernelEvent::Exec { pid } => {
-                    for tid in state.threads.process_execed(pid) {
-                        state.thread_ended(at, pid, tid);
-                    }
-                    state.forget_sharers(|threads| threads.abandon_roles(pid));
-                    state.profile.mapped(pid, &state.address_spaces);
-                    state.profile.execed(at, pid);
-                    state.address_spaces.remove_process(pid);
-                    state.candidates.remove_process(pid);
-                    state.clocks.process_started(pid);
-                }
-                _ => {}
+                KernelEvent::Fault(_) => {}
+                event => state.handle_task_event(at, event),
             }
         }
         let looked = state.counts.faults - before;
@@ -142,10 +130,34 @@ impl OnlineEngine {
             .looked_at(looked, ended.saturating_sub(began));
         let caused = sampler::faults_caused(samplers, state.counts.known);
         let caused = caused.saturating_sub(state.counts.extra);
-        let all = ended.saturating_sub(reading) + RECORD_COST * count;
-        self.controller.repeats_cost(all * repeats / looked.max(1));
+        let all = ended.saturating_sub(reading) + record_cost * count;
+        let filtering = filtered * FILTERED_RECORD;
+        self.controller
+            .repeats_cost(all * repeats / count.max(1) + filtering);
         state.counts.extra += caused;
         state.cost.faulting += caused * price;
+    }
+
+    /// Has the kernel leave out records that nobody looks at, where that is allowed.
+    fn filter_records_if_due(&mut self) {
+        let cost = self.state.counts.left_out * self.observer.record_cost();
+        let target = self.controller.target();
+        if !self.filter_trigger.is_due(cost, target, self.budget) {
+            return;
+        }
+        let threads = self.state.threads.live();
+        let seen = self.state.address_spaces.processes();
+        let processes = seen.chain(threads.map(|(_, thread)| thread.pid));
+        let Ok(mut observer) = FaultObserver::filtering(processes) else {
+            return;
+        };
+        if let Some(filter) = observer.take_filter() {
+            self.taken_pages.filter_in_kernel(filter);
+        }
+        // What the other has of the time before.
+        self.drain_records();
+        self.state.counts.lost_before += self.observer.lost_records();
+        self.observer = observer;
     }
 
     /// What a fault that a sampler causes costs the program.
@@ -239,7 +251,8 @@ impl OnlineEngine {
         if told {
             self.state.fill_pairs(&mut line);
         }
-        let lost = self.observer.lost_records() + self.state.counts.left_out;
+        self.filter_records_if_due();
+        let lost = self.state.counts.lost(&self.observer);
         line.lost = lost - std::mem::replace(&mut self.state.lost, lost);
         let (now, before) = (self.state.counts, self.state.before);
         line.pinned = std::mem::take(&mut self.state.pinned);
@@ -405,7 +418,7 @@ impl OnlineEngine {
             samplers: self.samplers.iter().map(|s| s.name().to_owned()).collect(),
             faults: state.counts.faults,
             extra: state.counts.extra,
-            lost: self.observer.lost_records() + state.counts.left_out,
+            lost: state.counts.lost(&self.observer),
             events: state.matrix.events(),
             mappings: state.counts.mappings,
             threads_moved: state.counts.threads_moved,

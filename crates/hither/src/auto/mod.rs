@@ -16,6 +16,7 @@ pub mod analysis;
 mod attach;
 mod engine;
 pub mod event_log;
+mod filter_trigger;
 mod memory_peak;
 mod observed_runs;
 mod observer;

@@ -19,6 +19,7 @@ use super::analysis::SharingDetector;
 use super::attach::attach_tree;
 use super::engine::OnlineEngine;
 use super::event_log::EventLog;
+use super::filter_trigger::FilterTrigger;
 use super::observed_runs::ObservedRuns;
 use super::observer::{FaultObserver, ObserverBackend};
 use super::outcome::AutoOutcome;
@@ -158,7 +159,12 @@ fn build_engine(
         true => sampler::disable_kernel_migration(&samplers, helper.sysctls()),
         false => None,
     };
-    let observer = observe(means).map_err(|e| anyhow!(unobservable::explain_observe_error(&e)))?;
+    let mut observer =
+        observe(means).map_err(|e| anyhow!(unobservable::explain_observe_error(&e)))?;
+    let mut taken_pages = TakenPages::new(sampler::kernel_takes_pages());
+    if let Some(filter) = observer.take_filter() {
+        taken_pages.filter_in_kernel(filter);
+    }
     let mut state = OnlineState::new();
     let is_adaptive = request.mechanism == DetectionMechanism::Adaptive;
     state.observed_runs = is_adaptive.then(ObservedRuns::default);
@@ -189,7 +195,8 @@ fn build_engine(
         machine: request.machine,
         scope: request.scope,
         controller: FaultRateController::new(request.limits),
-        taken_pages: TakenPages::new(sampler::kernel_takes_pages()),
+        taken_pages,
+        filter_trigger: FilterTrigger::default(),
         restore_helper: helper,
         affinity_proxy: None,
         budget: request.limits.budget,

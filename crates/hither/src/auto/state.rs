@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use hither_profile::Nanos;
 use hither_sys::affinity::CpuMask;
-use hither_sys::faults::PageFault;
+use hither_sys::faults::{KernelEvent, PageFault};
 use hither_sys::{Cpu, Pid, Tid};
 
 use super::address_spaces::AddressSpaces;
@@ -13,6 +13,7 @@ use super::analysis::{FaultAccess, ObjectPage, SharerId, SharingDetector, PAGE};
 use super::event_log::{IntervalEvent, ThreadSnapshot};
 use super::memory_peak::MemoryPeak;
 use super::observed_runs::{ObservedRun, ObservedRuns};
+use super::observer::FaultObserver;
 use super::outcome::AutoOverhead;
 use super::page_migration::{PageMigrator, PageTarget};
 use super::profile_builder::{monotonic, ProfileBuilder as Kept, RemoteFaultCounts};
@@ -32,8 +33,17 @@ pub(super) struct OnlineCounts {
     pub(super) known: u64,
     /// Not looked at, to keep the budget.
     pub(super) left_out: u64,
+    /// Records that found no room in an observer that is no more.
+    pub(super) lost_before: u64,
     pub(super) mappings: u64,
     pub(super) threads_moved: u64,
+}
+
+impl OnlineCounts {
+    /// Faults that nothing is known of.
+    pub(super) fn lost(&self, observer: &FaultObserver) -> u64 {
+        observer.lost_records() + self.lost_before + self.left_out
+    }
 }
 
 /// What a page fault tells.
@@ -149,6 +159,34 @@ impl OnlineState {
     pub(super) fn charge_upkeep(&mut self, upkeep: Nanos) {
         self.cost.faulting += upkeep.saturating_sub(self.upkeep);
         self.upkeep = self.upkeep.max(upkeep);
+    }
+
+    /// A thread or process began, ended or became another.
+    pub(super) fn handle_task_event(&mut self, at: Nanos, event: KernelEvent) {
+        match event {
+            KernelEvent::Fork {
+                pid,
+                tid,
+                creator,
+                parent,
+            } if pid != self.own_pid => {
+                self.thread_started(at, (pid, tid), (parent, creator));
+            }
+            KernelEvent::Exit { pid, tid } => self.thread_ended(at, pid, tid),
+            KernelEvent::Comm { tid, name } => self.profile.named(tid, name),
+            KernelEvent::Exec { pid } => {
+                for tid in self.threads.process_execed(pid) {
+                    self.thread_ended(at, pid, tid);
+                }
+                self.forget_sharers(|threads| threads.abandon_roles(pid));
+                self.profile.mapped(pid, &self.address_spaces);
+                self.profile.execed(at, pid);
+                self.address_spaces.remove_process(pid);
+                self.candidates.remove_process(pid);
+                self.clocks.process_started(pid);
+            }
+            KernelEvent::Fork { .. } | KernelEvent::Fault(_) => {}
+        }
     }
 
     /// Takes in a fault. Whether it is one that a sampler caused.

@@ -1,60 +1,99 @@
 //! Pages that samplers took and that did not fault since. A fault on one of them tells of an access, was
 //! paid for, and is looked at always. One on another page that was accessed before tells that memory there is new: programs
 //! give memory back and take it again.
+use hither_sys::bpf::{filter_bit, page_hash, FaultFilter, FILTER_BITS};
 use hither_sys::Pid;
 
-use super::analysis::{GOLDEN_RATIO_64, PAGE};
-
-/// Bits of each of the two filters, and pages after which the older one is emptied. At 2 % of a processor
-/// some 600 pages are taken in a second.
-const BITS: usize = 1 << 20;
+/// Pages after which the older of the two bitmaps is emptied. At 2 % of a processor some 600 pages are taken
+/// in a second.
 const PAGES: usize = 1 << 16;
 
 /// The pages, by their hashes: one other page in sixteen at most is taken for one of them.
 #[derive(Debug)]
 pub struct TakenPages {
-    recent: Vec<u64>,
-    before: Vec<u64>,
-    /// In `recent`.
+    bitmaps: [Vec<u64>; 2],
+    /// The bitmap that pages are put into, and how many it has.
+    recent: usize,
     count: usize,
     /// The kernel takes pages by itself.
     any: bool,
+    /// Keeps faults that are not looked at from being recorded.
+    filter: Option<FaultFilter>,
+    /// Faults that it has kept, when it was asked last.
+    left_out: u64,
 }
 
 impl TakenPages {
     /// `any`: the kernel balances pages itself, so that any page may have been taken.
     pub fn new(any: bool) -> TakenPages {
+        let bitmap = || vec![0; FILTER_BITS / 64];
         TakenPages {
-            recent: vec![0; BITS / 64],
-            before: vec![0; BITS / 64],
+            bitmaps: [bitmap(), bitmap()],
+            recent: 0,
             count: 0,
             any,
+            filter: None,
+            left_out: 0,
+        }
+    }
+
+    /// From now on the kernel leaves out what is not looked at.
+    pub fn filter_in_kernel(&mut self, filter: FaultFilter) {
+        self.filter = Some(filter);
+        for bitmap in 0..2 {
+            (0..FILTER_BITS / 64).for_each(|word| self.publish(bitmap, word));
+        }
+    }
+
+    fn publish(&self, bitmap: usize, word: usize) {
+        if let Some(filter) = &self.filter {
+            filter.store(bitmap, word, self.bitmaps[bitmap][word]);
+        }
+    }
+
+    /// Faults that the kernel left out since the last call.
+    pub fn take_left_out(&mut self) -> u64 {
+        let all = self.filter.as_ref().map_or(0, FaultFilter::left_out);
+        all - std::mem::replace(&mut self.left_out, all)
+    }
+
+    /// As [`Self::is_looked_at`] will have it from now on.
+    pub fn set_share(&self, share: f64) {
+        if let Some(filter) = &self.filter {
+            filter.set_share(share);
         }
     }
 
     pub fn page_taken(&mut self, pid: Pid, address: u64) {
         if self.count == PAGES {
-            std::mem::swap(&mut self.recent, &mut self.before);
-            self.recent.fill(0);
+            self.recent = 1 - self.recent;
+            self.bitmaps[self.recent].fill(0);
+            (0..FILTER_BITS / 64).for_each(|word| self.publish(self.recent, word));
             self.count = 0;
         }
-        let (word, bit) = place(pid, address);
-        self.recent[word] |= bit;
+        let (word, bit) = filter_bit(page_hash(pid, address));
+        self.bitmaps[self.recent][word] |= bit;
+        self.publish(self.recent, word);
         self.count += 1;
     }
 
     /// A page faulted and is there again. Whether it had been taken.
     pub fn page_faulted(&mut self, pid: Pid, address: u64) -> bool {
         let was_taken = self.was_taken(pid, address);
-        let (word, bit) = place(pid, address);
-        self.recent[word] &= !bit;
-        self.before[word] &= !bit;
+        if was_taken {
+            let (word, bit) = filter_bit(page_hash(pid, address));
+            for bitmap in 0..2 {
+                self.bitmaps[bitmap][word] &= !bit;
+                self.publish(bitmap, word);
+            }
+        }
         was_taken
     }
 
     fn was_taken(&self, pid: Pid, address: u64) -> bool {
-        let (word, bit) = place(pid, address);
-        self.any || (self.recent[word] | self.before[word]) & bit != 0
+        let (word, bit) = filter_bit(page_hash(pid, address));
+        let [one, other] = &self.bitmaps;
+        self.any || (one[word] | other[word]) & bit != 0
     }
 
     /// Whether a fault is looked at where only a share of them is: always those on the same pages, since
@@ -65,20 +104,10 @@ impl TakenPages {
     }
 }
 
-fn page_hash(pid: Pid, address: u64) -> u64 {
-    let page = (address / PAGE) ^ u64::from(pid.cast_unsigned()) << 40;
-    page.wrapping_mul(GOLDEN_RATIO_64)
-}
-
-/// Word and bit in a filter.
-fn place(pid: Pid, address: u64) -> (usize, u64) {
-    let bit = (page_hash(pid, address) >> 20) as usize % BITS;
-    (bit / 64, 1 << (bit % 64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auto::analysis::PAGE;
 
     fn looked_at(pages: &TakenPages, share: f64) -> Vec<u64> {
         let is_looked_at = |page: &u64| pages.is_looked_at(1, page * PAGE + 8, share);

@@ -101,6 +101,23 @@ fn without_perf_but_with_bpf_all_is_seen() {
     assert!(faults(&message) > 100, "{message}");
 }
 
+/// A program that gives memory back and takes it again: most of its faults are not looked at, and where that is
+/// allowed no records are made of them.
+#[test]
+fn faults_that_are_not_looked_at_have_no_records() {
+    if let Err(error) = hither_sys::bpf::BpfFaultMonitor::new() {
+        println!("skipped: {error}");
+        return;
+    }
+    let place = Place::new();
+    let reuse = common::workload("reuse");
+    let auto = [HITHER, "auto", "-v", "--", &reuse, "40000", "40"];
+    let (code, message) = said(&place, &auto);
+    assert_eq!(code, 0, "{message}");
+    assert!(message.contains("so many of its own"), "{message}");
+    assert!((1000..800_000).contains(&faults(&message)), "{message}");
+}
+
 /// Of a process that runs already, too, whose threads are pinned by what is seen.
 #[test]
 fn without_perf_but_with_bpf_processes_are_joined() {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::{create_map, map_shared, BPF_F_MMAPABLE, BPF_MAP_TYPE_ARRAY, PAGE_SIZE};
 
 /// As the hash function of Linux: 2^64 divided by the golden ratio.
-pub const GOLDEN_RATIO_64: u64 = 0x61C8_8646_80B5_83EB;
+pub(super) const GOLDEN_RATIO_64: u64 = 0x61C8_8646_80B5_83EB;
 /// Bits of a bitmap.
 pub const FILTER_BITS: usize = 1 << 20;
 /// Bits of a hash below those that number a page's bit.

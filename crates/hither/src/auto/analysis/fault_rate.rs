@@ -164,6 +164,12 @@ impl FaultRateController {
         u32::try_from(wanted).unwrap_or(u32::MAX)
     }
 
+    /// Processor time of the target at the last decision.
+    #[must_use]
+    pub fn target(&self) -> Nanos {
+        self.before.target
+    }
+
     /// So many records were looked at in this time.
     pub fn looked_at(&mut self, records: u64, took: Nanos) {
         if records < MANY_RECORDS {
@@ -178,7 +184,9 @@ impl FaultRateController {
 
     /// Faults that sampling did not cause, on pages that had been accessed before, have cost so much.
     pub fn repeats_cost(&mut self, cost: Nanos) {
-        self.for_repeats -= cost as f64;
+        // Far enough below what `share_of_records` adds that the share stays at its least.
+        let least = -2.0 * KEPT as f64 * self.limits.budget / 100.0;
+        self.for_repeats = (self.for_repeats - cost as f64).max(least);
     }
 
     /// What it costs to look at one.
