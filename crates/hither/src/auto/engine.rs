@@ -306,6 +306,7 @@ impl OnlineEngine {
         let state = &mut self.state;
         let matrix = &mut state.matrix;
         let due = state.remap_trigger.end_interval(matrix, intervals, faults);
+        state.counts.decisions += u64::from(due.is_some());
         let (Some((pairs, news)), true) = (due, self.scope.threads) else {
             return Vec::new();
         };
@@ -420,6 +421,7 @@ impl OnlineEngine {
             extra: state.counts.extra,
             lost: state.counts.lost(&self.observer),
             events: state.matrix.events(),
+            decisions: state.counts.decisions,
             mappings: state.counts.mappings,
             threads_moved: state.counts.threads_moved,
             pages_moved: state.page_migrator.moved,

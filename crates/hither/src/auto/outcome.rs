@@ -42,6 +42,8 @@ pub struct AutoOutcome {
     pub extra: u64,
     pub lost: u64,
     pub events: u64,
+    /// Times that there were events enough to ask where threads belong.
+    pub decisions: u64,
     /// Times that threads were mapped, and threads that were put elsewhere in all.
     pub mappings: u64,
     pub threads_moved: u64,

@@ -35,6 +35,7 @@ pub(super) struct OnlineCounts {
     pub(super) left_out: u64,
     /// Records that found no room in an observer that is no more.
     pub(super) lost_before: u64,
+    pub(super) decisions: u64,
     pub(super) mappings: u64,
     pub(super) threads_moved: u64,
 }

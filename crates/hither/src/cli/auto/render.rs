@@ -2,6 +2,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hither_model::units::plural;
 use hither_profile::WriteOutcome;
 
 use crate::auto::outcome::AutoOutcome;
@@ -38,7 +39,7 @@ pub fn report(
 
 fn headline(outcome: &AutoOutcome) -> String {
     if outcome.mappings == 0 && outcome.pages_moved == 0 {
-        return "nothing was moved: no pattern was seen that placing would serve".to_owned();
+        return format!("nothing was moved: {}", why_nothing(outcome));
     }
     let times = match outcome.mappings {
         1 => "once".to_owned(),
@@ -48,6 +49,15 @@ fn headline(outcome: &AutoOutcome) -> String {
         "mapped {times}, moving {} threads and {} pages",
         outcome.threads_moved, outcome.pages_moved
     )
+}
+
+fn why_nothing(outcome: &AutoOutcome) -> String {
+    let events = plural(outcome.events, "sharing event", "sharing events");
+    match outcome.decisions {
+        0 if outcome.faults == 0 => "no page fault was seen".to_owned(),
+        0 => format!("{events} of the program's threads are too few to tell a pattern"),
+        _ => format!("{events} show no places that would surely be better: all share alike, or are where they belong"),
+    }
 }
 
 fn details(outcome: &AutoOutcome) -> Vec<String> {
@@ -83,4 +93,26 @@ fn details(outcome: &AutoOutcome) -> Vec<String> {
             ms(cost.migrating), ms(cost.faulting)
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_nothing_was_moved_is_said() {
+        let said = |(faults, events, decisions)| {
+            headline(&AutoOutcome {
+                faults,
+                events,
+                decisions,
+                ..AutoOutcome::default()
+            })
+        };
+        let why = [(0, 0, 0), (90, 1, 0), (9000, 400, 3)].map(said);
+        assert!(why[0].ends_with("no page fault was seen"), "{why:?}");
+        assert!(why[1].contains("1 sharing event of"), "{why:?}");
+        assert!(why[1].ends_with("too few to tell a pattern"), "{why:?}");
+        assert!(why[2].contains("400 sharing events show no"), "{why:?}");
+    }
 }
