@@ -7,7 +7,7 @@
  * segment and not in the target, so they survive a crash of the target.
  *
  *   header | threads | processes | hooks | sites | events | samples | observations | directory
- *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | shadow | user nodes
+ *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | page users | shadow | user nodes
  *          | user counts | arenas | recorded blocks | their descriptions | pieces | objects | object counts | their use
  *          | ended pages | free groups
  *
@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 16
+#define HI_VERSION 17
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -50,6 +50,7 @@
 #define HI_USER_NODES (1u << 26)    /* half of them for slices of even epochs */
 #define HI_LIST_WORDS (1u << 16)    /* for the lists of a thread's side records */
 #define HI_GROUP 256u               /* entries of a line cache per bit of hi_thread.used */
+#define HI_LINE_LOG2_MIN 6u         /* header.line_log2: a page has at most as many lines as hi_page_users.lines bits */
 #define HI_CACHE_LOG2_MIN 8u        /* header.cache_log2: at least one whole group, */
 #define HI_CACHE_LOG2_MAX 17u       /* at most as many groups as hi_thread.used has bits */
 #define HI_RECORD_BLOCKS (1u << 20) /* basic blocks that can be recorded */
@@ -121,7 +122,7 @@ struct hi_header {
   /* area offsets in bytes, written by the collector */
   uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples, off_observations;
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
-  uint64_t off_dirty, off_blocks, off_shadow, off_user_nodes, off_user_counts, off_arenas;
+  uint64_t off_dirty, off_blocks, off_page_users, off_shadow, off_user_nodes, off_user_counts, off_arenas;
   uint64_t off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used;
   uint64_t off_ended, off_free_groups, off_site_words;
   uint64_t total_size, arena_size, left_in_arena;
@@ -326,7 +327,7 @@ struct hi_chunk {
  * ended: uint64_t[HI_PAGE_GROUPS], a bit per id; the collector clears them, and sets those of processes that are no
  * more.
  * free groups: uint32_t[HI_PAGE_GROUPS], a ring of groups that have ended as a whole and of which no
- * line cache holds a line any more: the collector has read their counts, and their shadow is zero. */
+ * line cache holds a line any more: the collector has read their counts, and their users are zero. */
 #define HI_PAGE_GROUPS (HI_MAX_PAGES / HI_BLOCK_PAGES)
 
 /* Where a process maps a chunk: threads of other processes that join a line use it to find
@@ -431,7 +432,15 @@ struct hi_comm {
 /* object counts: struct hi_object_count[HI_MAX_THREADS][HI_PROCESS_OBJECTS], by the thread's
  * index and the id in its process; object use: a bit per HI_OBJECT_GROUP ids of each thread,
  * set once one of them has been counted */
-/* shadow: uint64_t per line; (4096 >> line_log2) words per page id. A word has the epoch of a
+/* The users of a page. Most pages have one thread in a slice: then `word` is as that of a line with one user, and of
+ * `lines`, a bit each, that user has accessed those that are set; the line that is sampled for fetches
+ * (core/private_cache.h; there is one at most) has the version in the word. Once two threads have used a page in
+ * one slice, and always where processes share it, its lines have their own words, in the shadow. */
+struct hi_page_users {
+  uint64_t word, lines;
+};
+/* shadow: uint64_t per line; (4096 >> line_log2) words per page id, of pages that several threads use: others take no
+ * memory there. A word has the epoch of a
  * slice and the users of the line in it: threads that have accessed it. One or two: second user << 16
  * | first user. More, HI_USERS: a node, its high bits where the second user was; it has the first users,
  * in the order in which they came, and the next node those that came then. In the bits that thread
@@ -476,6 +485,7 @@ _Static_assert(sizeof(struct hi_sample) == 24, "sample");
 _Static_assert(sizeof(struct hi_event) == 64, "event");
 _Static_assert(sizeof(struct hi_page) == 40, "page");
 _Static_assert(HI_BLOCK_PAGES == 64, "a group of page ids has a bit each in a word");
+_Static_assert(sizeof(struct hi_page_users) == 16, "users of a page");
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
 _Static_assert(sizeof(struct hi_left_line) == 24, "left line");

@@ -25,10 +25,12 @@ static struct hi_sample sample_of(const struct hi_entry *e, const struct hi_side
 /* An entry that stream() made ahead and that was never accessed: the thread is no user. */
 static void evict_unused(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   if (!hi_side_page(s)) return;
-  uint64_t *word = hi_shadow_word(hi_side_page(s), e->tag & HI_TAG_LINE);
-  uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED);
-  if (v == hi_users_word(t, v, t->index))
-    __atomic_compare_exchange_n(word, &v, v & HI_VERSION_BITS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  uint64_t line = e->tag & HI_TAG_LINE;
+  uint32_t mapped = hi_mapped_as(hi_side_page(s), line);
+  uint64_t *word = hi_version_word(mapped, line), v = __atomic_load_n(word, __ATOMIC_RELAXED);
+  if (v != hi_users_word(t, v, t->index)) return;
+  if (!(mapped & HI_PAGE_SPLIT)) hi_users_of(mapped)->lines &= ~hi_line_bit(line);
+  else __atomic_compare_exchange_n(word, &v, v & HI_VERSION_BITS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* The thread's counts of a page and those around it, which are about to change; 0: no room. */
@@ -55,16 +57,19 @@ void hi_add_fetches(struct hi_local *t, uint32_t page, uint32_t fetches) {
   if (HI_LIKELY(block)) hi_run.blocks[block].fetches[page % HI_BLOCK_PAGES] += fetches;
 }
 
+static uint64_t *version_word(const struct hi_side *s, uint64_t line) {
+  return hi_version_word(hi_mapped_as(hi_side_page(s), line), line);
+}
+
 /* What an entry leaves behind for the count of fetches. */
 static inline void evict_fetched(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   uint64_t line = e->tag & HI_TAG_LINE;
   bool shared = s->others | s->z1;
   if (HI_LIKELY(!shared && (!e->writes || !hi_fetch_sampled(line)))) return;
-  uint64_t *word = hi_shadow_word(hi_side_page(s), line);
   if (shared && e->writes) hi_note_contended(line, e->writes);
   if (!e->writes || e->tag & HI_WATCHED) return;
   if (!hi_contended(line) && !hi_fetch_sampled(line)) return;
-  if (!(e->tag & HI_PUBLISHED)) hi_remember_own(t, line, hi_new_version(word));
+  if (!(e->tag & HI_PUBLISHED)) hi_remember_own(t, line, hi_new_version(version_word(s, line)));
   else hi_own_published(t, line);
 }
 
@@ -215,14 +220,14 @@ static void tell_others(struct hi_local *t, const struct hi_side *s, uint64_t wo
  * slice are made stale. */
 void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
   uint64_t step = 1ull << hi_run.line_log2, end = (address + bytes) & HI_ADDRESS_MASK;
-  uint32_t page = HI_PAGE_NONE;
+  uint32_t mapped = HI_PAGE_NONE;
   uint64_t line = hi_line_of(address & HI_ADDRESS_MASK);
   for (uint64_t next = 0; line < end; line += step) {
     if (line >= next) {
-      page = hi_run.pagemap[line >> HI_PAGE_SHIFT];
+      mapped = hi_run.pagemap[line >> HI_PAGE_SHIFT];
       next = ((line >> HI_PAGE_SHIFT) + 1) << HI_PAGE_SHIFT;
     }
-    if (page == HI_PAGE_NONE) {
+    if (mapped == HI_PAGE_NONE) {
       line = next - step; /* never touched */
       continue;
     }
@@ -231,11 +236,11 @@ void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
       evict(t, e, &t->current_side[hi_index(t, line)]);
       e->tag = 0;
     }
-    uint64_t v = __atomic_load_n(hi_shadow_word(page, line), __ATOMIC_RELAXED);
+    uint64_t v = hi_line_users(mapped, line);
     if (!hi_in_slice(t, v)) continue;
     struct hi_user_walk users = hi_walk_users(v);
     for (uint32_t user; (user = hi_next_user(&users));)
-      if (user != t->index) recall_entry(t, user, page, line);
+      if (user != t->index) recall_entry(t, user, hi_page_id(mapped), line);
   }
 }
 
@@ -261,7 +266,13 @@ static void share_used(struct hi_local *t, struct hi_side *s, uint64_t *word, ui
   if (joins) tell_others(t, s, v, line);
 }
 
-static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, uint64_t line) {
+static inline void share(struct hi_local *t, struct hi_side *s, uint32_t mapped, uint64_t line) {
+  uint32_t page = hi_page_id(mapped);
+  if (HI_LIKELY(!(mapped & HI_PAGE_SPLIT))) {
+    if (HI_LIKELY(hi_use_lines(t, hi_users_of(mapped), hi_line_bit(line)))) return;
+    hi_split_page(t, page, line);
+  }
+  uint64_t *word = hi_shadow_word(page, line);
   uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED), mine = hi_users_word(t, v, t->index);
   if (HI_LIKELY(!hi_in_slice(t, v))) __atomic_store_n(word, mine, __ATOMIC_RELAXED);
   else if (v != mine) share_used(t, s, word, line);
@@ -274,11 +285,16 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
   uint64_t step = 1ull << hi_run.line_log2;
   uint64_t left = (HI_PAGE_BYTES - 1 - (line & (HI_PAGE_BYTES - 1))) >> hi_run.line_log2;
   if (left > STREAM_LINES) left = STREAM_LINES;
-  uint64_t *word = hi_shadow_word(page, line);
+  uint32_t mapped = hi_mapped_as(page, line);
+  /* If the page is not split the thread is its user. */
+  struct hi_page_users *own = mapped & HI_PAGE_SPLIT ? NULL : hi_users_of(mapped);
+  uint64_t *word = hi_shadow_word(page, line), v = 0;
+  uint64_t used = own ? own->lines : 0, bit = hi_line_bit(line);
   for (uint64_t i = 1; i <= left; i++) {
     line += step;
-    uint64_t v = __atomic_load_n(&word[i], __ATOMIC_RELAXED);
-    if (hi_in_slice(t, v)) return;
+    bit <<= 1;
+    if (!own) v = __atomic_load_n(&word[i], __ATOMIC_RELAXED);
+    if (used & bit || hi_in_slice(t, v)) return;
     uint32_t object = hi_object_at(line);
     if (HI_UNLIKELY(object & HI_SPLIT)) return; /* which of them is known by a miss only */
     uint64_t at = hi_index(t, line);
@@ -289,8 +305,9 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
     *s = (struct hi_side){.line = hi_side_line(page, site, object)};
     e->reads = e->writes = 0;
     e->tag = line | hi_choose_sample(t, line);
-    __atomic_store_n(&word[i], hi_users_word(t, v, t->index), __ATOMIC_RELAXED);
-    if (HI_UNLIKELY(hi_fetch_sampled(line))) hi_use_line(t, s, line, v);
+    if (own) __atomic_store_n(&own->lines, used |= bit, __ATOMIC_RELAXED);
+    else __atomic_store_n(&word[i], hi_users_word(t, v, t->index), __ATOMIC_RELAXED);
+    if (HI_UNLIKELY(hi_fetch_sampled(line))) hi_use_line(t, s, line, own ? own->word : v);
   }
 }
 
@@ -318,18 +335,18 @@ static void recall(struct hi_local *t, const struct hi_side *s, uint64_t line, b
     struct hi_found_entry f = entry_of(t, other, hi_side_page(s), line);
     if (!f.entry) continue;
     bool writer = f.entry->writes && !(f.tag & HI_WATCHED);
-    if (writer && make_stale(f, HI_PUBLISHED)) hi_new_version(hi_shadow_word(hi_side_page(s), line));
+    if (writer && make_stale(f, HI_PUBLISHED)) hi_new_version(version_word(s, line));
     else if (all) make_stale(f, 0);
   }
 }
 
 /* An access to a line that the thread has entered, `joined`: for the first time in this slice.
  * Whether the next ones are to be looked at one by one. */
-static inline bool fetch(struct hi_local *t, const struct hi_side *s, uint64_t line, uint64_t *word, bool write,
-                         bool joined) {
+static inline bool fetch(struct hi_local *t, const struct hi_side *s, uint64_t line, bool write, bool joined) {
   bool sampled = hi_fetch_sampled(line), shared = s->others;
   if (HI_LIKELY(!sampled && !shared)) return false;
   if (!sampled && !hi_contended(line)) return false;
+  uint64_t *word = version_word(s, line);
   if (shared) recall(t, s, line, write || joined);
   hi_use_line(t, s, line, __atomic_load_n(word, __ATOMIC_RELAXED));
   if (shared && write) hi_remember_own(t, line, hi_new_version(word));
@@ -340,7 +357,7 @@ static inline bool fetch(struct hi_local *t, const struct hi_side *s, uint64_t l
 static bool watch_access(struct hi_local *t, uint64_t line, const struct hi_side *s, bool write) {
   if (write) {
     recall(t, s, line, true);
-    hi_remember_own(t, line, hi_new_version(hi_shadow_word(hi_side_page(s), line)));
+    hi_remember_own(t, line, hi_new_version(version_word(s, line)));
   }
   return !hi_left_alone(t, line, write);
 }
@@ -388,10 +405,10 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   bool watch = true;
   if (HI_UNLIKELY(here && !(e->tag & HI_STALE) && count_exact(t, e, s, address, what.site, counts, &watch))) return;
   t->shared->misses++;
-  uint32_t page = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address, what.site) : HI_PAGE_NONE;
+  uint32_t mapped = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address, what.site) : HI_PAGE_NONE;
+  uint32_t page = hi_page_id(mapped);
   /* The word is often in another processor's cache: it is fetched while the old line is evicted. */
-  uint64_t *word = hi_shadow_word(page, address);
-  __builtin_prefetch(word, 1);
+  __builtin_prefetch(hi_version_word(mapped, address), 1);
   bool again = here && e->tag & HI_STALE;
   uint64_t flags = HI_UNLIKELY(here) ? hi_continue_sample(t, e->tag) : hi_choose_sample(t, line);
   uint16_t continued = 0;
@@ -406,15 +423,14 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   e->writes = HI_WRITES(counts);
   e->tag = line;
   if (HI_UNLIKELY(!page)) return;
-  share(t, s, word, line);
+  share(t, s, mapped, line);
   if (HI_UNLIKELY(s->others) && t->observations_left) {
     what.page = page;
     what.at = (uint16_t)(address & (HI_PAGE_BYTES - 1));
     if (what.kind <= HI_OBSERVED_UPPER) what.n = object & (HI_SPLIT - 1);
     observe(t, e, s, line, again, what);
   }
-  if (HI_LIKELY(watch) && HI_UNLIKELY(fetch(t, s, line, word, HI_WRITES(counts), !here)))
-    flags |= HI_EXACT | HI_WATCHED;
+  if (HI_LIKELY(watch) && HI_UNLIKELY(fetch(t, s, line, HI_WRITES(counts), !here))) flags |= HI_EXACT | HI_WATCHED;
   if (HI_UNLIKELY(object & HI_SPLIT)) flags |= HI_EXACT;
   uint64_t tag = line; /* another thread may make the entry stale meanwhile */
   if (HI_UNLIKELY(flags) &&

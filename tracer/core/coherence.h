@@ -4,6 +4,7 @@
 #ifndef HITHER_COHERENCE_H
 #define HITHER_COHERENCE_H
 #include "credit.h"
+#include "page_users.h"
 
 /* Where a line is among left lines, if it is; another may be there. */
 static inline struct hi_left_line *hi_left_slot(struct hi_left_line *left, uint64_t line) {
@@ -39,7 +40,7 @@ static inline void hi_settle_with(struct hi_local *t, struct hi_line_use own, ui
  * many, the thread is marked as one of those if the line is not in its line cache anew, as `entry` says. */
 static inline bool hi_settle_with_users(struct hi_local *t, struct hi_line_use own, uint32_t page, uint64_t line,
                                         const struct hi_entry *entry) {
-  struct hi_user_walk users = hi_walk_users(__atomic_load_n(hi_shadow_word(page, line), __ATOMIC_ACQUIRE)), me = users;
+  struct hi_user_walk users = hi_walk_users(hi_line_users(hi_mapped_as(page, line), line)), me = users;
   if (!hi_in_slice(t, users.word)) return false; /* a thread has used it in the next one */
   for (uint32_t other; (other = hi_next_user(&users));)
     if (other == t->index) me = users;

@@ -109,7 +109,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
     hi_publish_instructions(t);
   }
   if (!hi_counting(t)) return;
-  uint32_t page = hi_page_of(t, address, site);
+  uint32_t page = hi_page_id(hi_page_of(t, address, site));
   if (!page) return;
   hi_add_counts(t, page, !write, write);
   uint32_t object = hi_object_at(address) & (HI_SPLIT - 1);

@@ -130,12 +130,14 @@ static uint32_t shared_page(struct hi_local *t, uint64_t page, uint32_t site, co
   if (alias) __atomic_store_n(&alias->va, page - within, __ATOMIC_RELAXED);
   if (!__atomic_load_n(&hi_run.pages[id].first_thread, __ATOMIC_ACQUIRE))
     describe(t, id, page, 1 + (uint64_t)chunk * HI_CHUNK_PAGES + within, site);
+  /* Other processes may have its lines at other addresses, and so sample others of them. */
+  id |= HI_PAGE_SPLIT;
   __atomic_store_n(&hi_run.pagemap[page], id, __ATOMIC_RELEASE);
   return id;
 }
 
-/* Id of a page that this process touches for the first time; HI_PAGE_NONE when ids have run
- * out. */
+/* Gives a page that this process touches for the first time its entry in the page map; HI_PAGE_NONE when ids have
+ * run out. */
 uint32_t hi_new_page(struct hi_local *t, uint64_t page, uint32_t site) {
   struct hi_shared_map map;
   if (hi_shared_find(page, &map)) return shared_page(t, page, site, &map);

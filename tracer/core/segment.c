@@ -28,6 +28,7 @@ static void locate(struct hi_header *h) {
   hi_run.owners = at(h->off_owners);
   hi_run.dirty = at(h->off_dirty);
   hi_run.blocks = at(h->off_blocks);
+  hi_run.page_users = at(h->off_page_users);
   hi_run.shadow = at(h->off_shadow);
   hi_run.arenas = at(h->off_arenas);
   hi_run.record_blocks = at(h->off_record_blocks);
@@ -53,11 +54,12 @@ __attribute__((used)) static const char version_text[] = VERSION_TEXT(HI_VERSION
 
 static uint64_t cache_bytes(const struct hi_header *h) { return sizeof(struct hi_entry) << h->cache_log2; }
 
-/* Whether the segment has this tracer's version and a supported size of line cache. */
+/* Whether the segment has this tracer's version and supported sizes of lines and line caches. */
 static bool fits(const struct hi_header *h) {
   return h->magic == HI_MAGIC && h->version == HI_VERSION && h->header_size == sizeof *h &&
-         h->cache_log2 >= HI_CACHE_LOG2_MIN && h->cache_log2 <= HI_CACHE_LOG2_MAX &&
-         h->off_arenas % cache_bytes(h) == 0 && h->arena_size % cache_bytes(h) == 0;
+         h->line_log2 >= HI_LINE_LOG2_MIN && h->line_log2 <= HI_PAGE_SHIFT && h->cache_log2 >= HI_CACHE_LOG2_MIN &&
+         h->cache_log2 <= HI_CACHE_LOG2_MAX && h->off_arenas % cache_bytes(h) == 0 &&
+         h->arena_size % cache_bytes(h) == 0;
 }
 
 /* Maps the file, at a multiple of `alignment`. */

@@ -82,6 +82,6 @@ void hi_unmap_pages(struct hi_local *t, uint64_t address, uint64_t length) {
     if (!hi_run.pagemap[page + i]) continue;
     hi_forget_page(t, page + i);
     uint32_t id = __atomic_exchange_n(&hi_run.pagemap[page + i], 0, __ATOMIC_RELAXED);
-    if (id) hi_end_page(id);
+    if (id) hi_end_page(hi_page_id(id));
   }
 }

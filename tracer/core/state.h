@@ -25,6 +25,7 @@
 #define HI_CONTENDED_LOG2 6u
 #define HI_LARGE_CACHES 64u /* arenas with line caches of full size, see hi_arena_mask */
 #define HI_PAGE_SHIFT 12
+#define HI_PAGE_SPLIT (1u << 31) /* beside a page id in the page map, see page_users.h */
 #define HI_PAGE_BYTES 4096ull
 
 /* The segment as mapped in this process, and the process' own part of it. */
@@ -45,6 +46,7 @@ struct hi_run {
   struct hi_owner *owners;
   uint8_t *dirty;
   struct hi_block *blocks;
+  struct hi_page_users *page_users;
   uint64_t *shadow;
   char *arenas;
   struct hi_record_block *record_blocks;
@@ -60,7 +62,7 @@ struct hi_run {
   struct hi_line_use *user_counts; /* NULL without HI_FLAG_ORACLE */
   void *substitute;                /* private memory of the segment's size, see hi_detach */
   uint64_t size;
-  uint32_t *pagemap;               /* page number -> page id; private to the process, wiped on fork */
+  uint32_t *pagemap; /* page number -> page id, or id | HI_PAGE_SPLIT; private to the process, wiped on fork */
   uint64_t stack_top, stack_limit; /* of the main stack, which grows down to the limit; 0: not known */
   uint32_t line_log2;
   uint32_t index_mask; /* entries in the largest line cache - 1 */
@@ -152,6 +154,9 @@ static inline uint64_t hi_cache_bytes(void) { return ((uint64_t)hi_run.index_mas
 /* Where in the memory for the largest line cache a smaller one begins: it is the end of it. The memory is aligned to
  * its size, so that this is an `or` of bits, by which inline code with one mask for all threads finds entries. */
 static inline uint64_t hi_window(uint32_t mask) { return hi_run.index_mask - mask; }
+
+/* Of an entry of the page map. */
+static inline uint32_t hi_page_id(uint32_t mapped) { return mapped & (HI_PAGE_SPLIT - 1); }
 
 static inline uint64_t *hi_shadow_word(uint32_t page, uint64_t address) {
   uint32_t lines_log2 = HI_PAGE_SHIFT - hi_run.line_log2;
@@ -301,6 +306,7 @@ void hi_end_page(uint32_t page);
 void hi_end_unused_pages(struct hi_local *t);
 uint64_t hi_alias_of(uint32_t process, uint32_t chunk);
 
+/* The entry of the page map for an address. */
 static inline uint32_t hi_page_of(struct hi_local *t, uint64_t address, uint32_t site) {
   uint32_t id = __atomic_load_n(&hi_run.pagemap[address >> HI_PAGE_SHIFT], __ATOMIC_RELAXED);
   return HI_LIKELY(id) ? id : hi_new_page(t, address >> HI_PAGE_SHIFT, site);

@@ -58,13 +58,18 @@ impl Segment {
         let l = self.layout();
         let [from, pages] = [first, count].map(|n| u64::from(n) * u64::from(wire::BLOCK_PAGES));
         let record = size_of::<wire::SegmentPage>() as u64;
+        let users = size_of::<wire::PageUsers>() as u64;
         let fits = first
             .checked_add(count)
             .is_some_and(|end| end <= wire::PAGE_GROUPS);
         let emptied = fits
-            && [(l.shadow, l.shadow_bytes), (l.pages, record)]
-                .iter()
-                .all(|(area, bytes)| self.make_zero(area + from * bytes, pages * bytes).is_ok());
+            && [
+                (l.shadow, l.shadow_bytes),
+                (l.page_users, users),
+                (l.pages, record),
+            ]
+            .iter()
+            .all(|(area, bytes)| self.make_zero(area + from * bytes, pages * bytes).is_ok());
         if !emptied {
             return false;
         }

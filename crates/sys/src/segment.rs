@@ -163,6 +163,7 @@ impl Segment {
             off_owners = l.owners,
             off_dirty = l.dirty,
             off_blocks = l.blocks,
+            off_page_users = l.page_users,
             off_shadow = l.shadow,
             off_user_nodes = l.user_nodes,
             off_user_counts = l.user_counts,

@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -184,6 +184,7 @@ pub struct SegmentHeader {
     pub off_owners: u64,
     pub off_dirty: u64,
     pub off_blocks: u64,
+    pub off_page_users: u64,
     pub off_shadow: u64,
     pub off_user_nodes: u64,
     pub off_user_counts: u64,
@@ -322,6 +323,13 @@ pub struct SegmentEvent {
     pub aux: u16,
     pub generation: u32,
     pub a: [u64; 6],
+}
+
+/// Read by the target only.
+#[repr(C)]
+pub struct PageUsers {
+    pub word: u64,
+    pub lines: u64,
 }
 
 #[repr(C)]

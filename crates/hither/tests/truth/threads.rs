@@ -279,6 +279,14 @@ fn many_threads() {
     }
 }
 
+/// 256 MiB that one thread uses: a word for each of their lines would take 32.
+#[test]
+fn pages_of_one_thread_take_little_memory() {
+    let bytes = memory_of_segment("reuse 1 65536");
+    let share = bytes as f64 / f64::from(256 << 20);
+    assert!((0.01..0.06).contains(&share), "{share} of the memory used");
+}
+
 /// The line caches of 300 threads that touch each part of them: full ones would take 2.5 MiB each.
 #[test]
 fn many_threads_have_small_line_caches() {

@@ -131,9 +131,11 @@ fn page_ids_of_a_group_that_has_ended_are_as_new() {
     let before = memory();
     let ended = s.layout.ended + 5 * 8;
     let shadow = s.layout.shadow + 5 * 32768;
-    let used = [shadow + 8, shadow + 32760, s.layout.pages + 5 * 64 * 40];
+    let users = s.layout.page_users + 5 * 1024;
+    let pages = s.layout.pages + 5 * 64 * 40;
+    let used = [shadow + 8, shadow + 32760, users, users + 1016, pages];
     used.iter().for_each(|&at| s.store_u64(at, 7));
-    let beside = [s.layout.shadow + 6 * 32768, s.layout.pages + 6 * 64 * 40];
+    let beside = [shadow + 32768, users - 8, users + 1024, pages + 64 * 40];
     beside.iter().for_each(|&at| s.store_u64(at, 8));
     s.store_u64(ended, u64::MAX >> 1);
     assert!(!s.group_has_ended(5));
@@ -143,8 +145,8 @@ fn page_ids_of_a_group_that_has_ended_are_as_new() {
     assert!(s.reuse_groups(5, 1));
     assert!(memory() < full && full > before);
     assert!(!s.group_has_ended(5));
-    assert_eq!(used.map(|at| s.load_u64(at)), [0; 3]);
-    assert_eq!(beside.map(|at| s.load_u64(at)), [8; 2]);
+    assert_eq!(used.map(|at| s.load_u64(at)), [0; 5]);
+    assert_eq!(beside.map(|at| s.load_u64(at)), [8; 4]);
     let tail = offset_of!(SegmentHeader, free_tail) as u64;
     assert_eq!((s.load_u64(tail), s.load_u32(s.layout.free_groups)), (1, 5));
     assert!(!s.reuse_groups(wire::PAGE_GROUPS - 1, 2));

@@ -57,7 +57,7 @@ fn layout() -> Both {
         lost_chunks, next_user_node, lost_users, lost_events, event_head, event_tail, arena_busy, given_back, record_top, next_record_block,
         lost_record_blocks, lost_pieces, piece_busy, off_threads,
         off_processes, off_hooks, off_sites, off_events, off_samples, off_observations, off_directory, off_comm,
-        off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
+        off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_page_users, off_shadow,
         off_user_nodes, off_user_counts, off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
         ended_pages, free_head, free_tail, off_ended, off_free_groups, off_site_words,
         total_size, arena_size, left_in_arena, next_object, next_serial);
@@ -78,6 +78,7 @@ fn layout() -> Both {
     compare!(b, "hi_event", SegmentEvent: ready, kind, more, process, thread, aux, generation, a);
     compare!(b, "hi_page", SegmentPage: va, process, generation, first_thread, first_epoch, shared,
         first_site, first_path);
+    compare!(b, "hi_page_users", PageUsers: word, lines);
     compare!(b, "hi_chunk", SharedChunk: state, base_page, dev, ino, chunk);
     compare!(b, "hi_alias", ChunkAlias: key, va);
     compare!(b, "hi_owner", BlockOwner: thread, page_block);
