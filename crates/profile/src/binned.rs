@@ -132,24 +132,40 @@ fn add_counts<const N: usize>(sum: &mut [u64; N], more: [u64; N]) {
     }
 }
 
-fn merge_rows<const N: usize>(a: Vec<CountRow<N>>, b: Vec<CountRow<N>>) -> Vec<CountRow<N>> {
-    if a.is_empty() {
-        return b;
-    }
-    let mut merged = Vec::with_capacity(a.len().max(b.len()));
-    let mut b = b.into_iter().peekable();
-    for row in a {
-        while let Some(smaller) = b.next_if(|other| other.0 < row.0) {
-            merged.push(smaller);
+/// In place: there may be millions.
+fn merge_rows<const N: usize>(
+    mut a: Vec<CountRow<N>>,
+    mut b: Vec<CountRow<N>>,
+) -> Vec<CountRow<N>> {
+    let mut at = 0;
+    b.retain(|row| {
+        at += a[at..].iter().take_while(|other| other.0 < row.0).count();
+        let same = a.get_mut(at).filter(|other| other.0 == row.0);
+        let is_new = same.is_none();
+        if let Some(same) = same {
+            add_counts(&mut same.1, row.1);
         }
-        let mut row = row;
-        if let Some(same) = b.next_if(|other| other.0 == row.0) {
-            add_counts(&mut row.1, same.1);
+        is_new
+    });
+    insert_rows(&mut a, &b);
+    a
+}
+
+/// Rows of other keys, from the last to the first.
+fn insert_rows<const N: usize>(rows: &mut Vec<CountRow<N>>, mut new: &[CountRow<N>]) {
+    let mut left = rows.len();
+    rows.reserve_exact(new.len());
+    rows.extend_from_slice(new);
+    while let Some((last, others)) = new.split_last() {
+        let to = left + others.len();
+        if left > 0 && rows[left - 1].0 > last.0 {
+            left -= 1;
+            rows[to] = rows[left];
+        } else {
+            rows[to] = *last;
+            new = others;
         }
-        merged.push(row);
     }
-    merged.extend(b);
-    merged
 }
 
 #[cfg(test)]

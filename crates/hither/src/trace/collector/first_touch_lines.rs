@@ -22,8 +22,8 @@ pub struct FirstTouchInput<'a> {
     pub segment: &'a Segment,
     pub regions: &'a mut RegionMap,
     pub found: &'a ObjectTables,
-    /// Of all pages, in any order.
-    pub touchers: Vec<FirstToucher>,
+    /// Of all pages, by their names.
+    pub touchers: &'a [FirstToucher],
     /// Those of the profile.
     pub threads: &'a [Thread],
     pub deadline: &'a Deadline,
@@ -199,10 +199,9 @@ fn runs_teams(call: &SourceLine) -> bool {
 /// Pages by object, number of the thread from 1, code site and path.
 fn count_pages(
     found: &ObjectTables,
-    mut touchers: Vec<FirstToucher>,
+    touchers: &[FirstToucher],
     deadline: &Deadline,
 ) -> BTreeMap<(u32, u32, u32, u32), u64> {
-    touchers.sort_unstable_by_key(|t| t.name);
     let mut sums = BTreeMap::new();
     for &(object, region, offset, length) in &found.ranges {
         let page = |at: u64| u32::try_from(at >> PAGE_BITS).unwrap_or(u32::MAX);

@@ -62,9 +62,10 @@ impl PageNames {
         self.0[group].get_or_insert_with(none)[at] = Some(toucher);
     }
 
-    fn iter(&self) -> impl Iterator<Item = FirstToucher> + '_ {
-        let groups = self.0.iter().flatten();
-        groups.flat_map(|group| group.iter().copied().flatten())
+    /// All of them, which are none any more. Their memory goes as they come.
+    fn drain(&mut self) -> impl Iterator<Item = FirstToucher> {
+        let groups = std::mem::take(&mut self.0).into_iter().flatten();
+        groups.flat_map(|group| group.into_iter().flatten())
     }
 
     fn iter_mut(&mut self) -> impl Iterator<Item = &mut FirstToucher> {
@@ -416,9 +417,12 @@ impl PageReader {
         }
     }
 
-    /// All pages that have a name.
-    pub fn first_touchers(&self) -> impl Iterator<Item = FirstToucher> + '_ {
-        let ended = self.ended.iter().copied();
-        self.names.iter().chain(ended)
+    /// All pages that have a name, by it; ids have none any more.
+    pub fn take_first_touchers(&mut self) -> Vec<FirstToucher> {
+        let mut all = Vec::with_capacity(self.named as usize);
+        all.extend(self.names.drain());
+        all.append(&mut self.ended);
+        all.sort_unstable_by_key(|touched| touched.name);
+        all
     }
 }

@@ -5,7 +5,7 @@ use super::engine::CollectorEngine;
 use super::first_touch_lines::{first_touch_lines, FirstTouchInput};
 use super::limits::limits;
 use super::objects::{self, ObjectInput, ObjectTables};
-use super::pages::page_and_thread;
+use super::pages::{page_and_thread, FirstToucher};
 use super::regions::KnownRegion;
 use super::roles::roles;
 use super::sampling::{scaled, SamplingScale};
@@ -15,7 +15,7 @@ use super::thread_rows::ThreadNumbers;
 use super::window_regions::{named_pages, ChunkAliasMap};
 use super::CollectedRun;
 use crate::trace::symbolizer::Symbolizer;
-use hither_profile::binned::BinnedCounts;
+use hither_profile::binned::{BinnedCounts, CountRow};
 use hither_profile::BurstWriter;
 use hither_profile::{
     LineUse, ObjectRange, PageFirstTouch, PageNo, PageRows, PageUse, PairComm, Process, ProcessIx,
@@ -23,7 +23,7 @@ use hither_profile::{
     FORMAT_VERSION, PAGE_SIZE,
 };
 use hither_sys::wire;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Builds the profile; symbols are read here, while the files are still those that ran.
 pub fn build_profile(
@@ -64,18 +64,21 @@ pub fn build_profile(
         deadline: &engine.deadline,
     };
     let found = objects::build_objects(input, naming);
+    drop(totals);
+    let touchers = engine.page_reader.take_first_touchers();
     let first_touch_lines = first_touch_lines(
         FirstTouchInput {
             segment: &engine.segment,
             regions: &mut engine.target_state.regions,
             found: &found,
-            touchers: engine.page_reader.first_touchers().collect(),
+            touchers: &touchers,
             deadline: &engine.deadline,
             threads: &threads,
         },
         naming,
     );
-    let touches = first_touch(&engine, threads.len());
+    let last_slice = engine.slices.rows.len().saturating_sub(1) as u32;
+    let touches = || first_touches(&touchers, threads.len(), last_slice);
     if engine.deadline.missed() {
         meta.limits.push(
             "What the program left would have taken too long to read: accesses, names and communication are missing."
@@ -88,7 +91,7 @@ pub fn build_profile(
                 .into(),
         );
     }
-    let regions = RegionNumbers::new(&engine.target_state.regions.all, &uses, &touches, &found);
+    let regions = RegionNumbers::new(&engine.target_state.regions.all, &uses, touches(), &found);
     let processes = meta.processes.len();
     engine.slices.scale_up(&scale.stage_factors());
     let bursts = finish_bursts(&mut engine, &regions, &mut meta);
@@ -96,10 +99,7 @@ pub fn build_profile(
         slices: std::mem::take(&mut engine.slices.rows),
         comm,
         pages: regions.page_uses(uses),
-        first_touch: touches
-            .into_iter()
-            .map(|t| regions.first_touch(t))
-            .collect(),
+        first_touch: touches().map(|t| regions.first_touch(t)).collect(),
         regions: regions.regions(&engine.target_state.regions.all, processes, threads.len()),
         object_ranges: regions.ranges(&found),
         objects: found.objects,
@@ -278,35 +278,37 @@ fn page_uses(
     let taken = std::mem::replace(&mut engine.pages, BinnedCounts::new(1));
     let mut uses = PageRows::default();
     for (slice, rows) in taken.into_bins() {
-        let named = rows.into_iter().filter_map(|(key, counts)| {
-            let (page, thread_key) = page_and_thread(key);
-            let (region, page) = engine.page_reader.first_toucher(page)?.name;
-            let counts = counts.map(|count| scale.scale_count(thread_key, slice, count));
-            let [reads, writes, fetches] = counts;
-            Some(PageUse {
+        // There may be millions: they are not copied, but looked up in the order of their names.
+        let name_of = |((key, _), at): (&CountRow<3>, u32)| {
+            let (page, thread) = page_and_thread(*key);
+            let name = engine.page_reader.first_toucher(page)?.name;
+            Some((name, numbers.of_key(thread)?, at))
+        };
+        let mut order: Vec<(PageName, ThreadIx, u32)> =
+            rows.iter().zip(0..).filter_map(name_of).collect();
+        order.sort_unstable();
+        for same in order.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let ((region, page), thread, _) = same[0];
+            let mut sums = [0u64; 3];
+            for &(_, _, at) in same {
+                let (key, counts) = rows[at as usize];
+                let scaled = counts.map(|n| scale.scale_count(page_and_thread(key).1, slice, n));
+                for (sum, count) in sums.iter_mut().zip(scaled) {
+                    *sum = sum.saturating_add(count);
+                }
+            }
+            let [reads, writes, fetches] = sums;
+            uses.push(PageUse {
                 slice: SliceIx(slice),
                 region: RegionIx(region),
                 page: PageNo(page),
                 following: 0,
-                thread: numbers.of_key(thread_key)?,
+                thread,
                 reads,
                 writes,
                 fetches,
-            })
-        });
-        let mut bin: Vec<PageUse> = named.collect();
-        bin.sort_unstable_by_key(|u| (u.region, u.page, u.thread));
-        bin.dedup_by(|next, kept| {
-            let same =
-                (next.region, next.page, next.thread) == (kept.region, kept.page, kept.thread);
-            if same {
-                kept.reads = kept.reads.saturating_add(next.reads);
-                kept.writes = kept.writes.saturating_add(next.writes);
-                kept.fetches = kept.fetches.saturating_add(next.fetches);
-            }
-            same
-        });
-        uses.extend(bin);
+            });
+        }
     }
     fit_to_totals(&mut uses, scale, numbers);
     uses
@@ -360,26 +362,24 @@ fn page_totals(uses: &PageRows<PageUse>) -> Vec<(PageName, [u64; 3])> {
     totals
 }
 
-/// (page, thread, slice), the earliest per page.
-fn first_touch(engine: &CollectorEngine, threads: usize) -> Vec<(PageName, u32, u32)> {
-    let last = engine.slices.rows.len().saturating_sub(1) as u32;
-    let mut first: BTreeMap<PageName, (u32, u32)> = BTreeMap::new();
-    for touched in engine.page_reader.first_touchers() {
-        let Some(thread) = touched
-            .thread
-            .checked_sub(1)
-            .filter(|&t| (t as usize) < threads)
-        else {
-            continue;
-        };
-        let slice = touched.epoch.saturating_sub(1).min(last);
-        let entry = first.entry(touched.name).or_insert((slice, thread));
-        *entry = (*entry).min((slice, thread));
-    }
-    first
-        .into_iter()
-        .map(|(page, (slice, thread))| (page, thread, slice))
-        .collect()
+/// (page, thread, slice), the earliest per page, of pages sorted by name.
+fn first_touches(
+    touchers: &[FirstToucher],
+    threads: usize,
+    last_slice: u32,
+) -> impl Iterator<Item = (PageName, u32, u32)> + '_ {
+    let of_page = move |same: &[FirstToucher]| {
+        let touches = same.iter().filter_map(|touched| {
+            let thread = touched.thread.checked_sub(1)?;
+            let slice = touched.epoch.saturating_sub(1).min(last_slice);
+            ((thread as usize) < threads).then_some((slice, thread))
+        });
+        let (slice, thread) = touches.min()?;
+        Some((same[0].name, thread, slice))
+    };
+    touchers
+        .chunk_by(|a, b| a.name == b.name)
+        .filter_map(of_page)
 }
 
 /// The regions the profile needs, numbered in the order in which they appeared.
@@ -392,12 +392,13 @@ impl RegionNumbers {
     fn new(
         all: &[KnownRegion],
         uses: &PageRows<PageUse>,
-        touches: &[(PageName, u32, u32)],
+        touches: impl Iterator<Item = (PageName, u32, u32)>,
         found: &ObjectTables,
     ) -> RegionNumbers {
         let mut used: Vec<u32> = uses.rows().map(|u| u.region.0).collect();
         used.dedup();
-        used.extend(touches.iter().map(|t| t.0 .0));
+        used.extend(touches.map(|t| t.0 .0));
+        used.dedup();
         used.extend(found.ranges.iter().map(|r| r.1));
         used.retain(|&region| (region as usize) < all.len());
         used.sort_unstable();
