@@ -29,6 +29,9 @@ const WAITING_SHARE: u64 = 20;
 /// Between looks at the counts.
 const SHORTEST_WAIT: u64 = 100_000;
 const LONGEST_WAIT: u64 = 10_000_000;
+/// In a slice that takes long, the longest wait is one part in so many of what has passed of it: looks are as many
+/// as its length has digits, and a program that speeds up is noticed in time.
+const LONGEST_PART: u64 = 4;
 /// The same for each thread that may run, since a look reads a page of each: of thousands, looks would take much of a
 /// processor.
 const WAIT_PER_THREAD: u64 = 10_000;
@@ -104,15 +107,16 @@ impl SliceTimer {
             return self.wall_deadline();
         }
         let done = self.progress();
+        let passed = self.looked.saturating_sub(self.slice_start);
         let left = if done == 0 {
             self.length / 4
         } else {
-            let passed = self.looked.saturating_sub(self.slice_start) as f64;
             let left = self.target().saturating_sub(done) as f64;
-            (0.75 * passed * left / done as f64) as u64
+            (0.75 * passed as f64 * left / done as f64) as u64
         };
         let shortest = SHORTEST_WAIT.max(self.live.len() as u64 * WAIT_PER_THREAD);
-        self.looked + left.clamp(shortest, LONGEST_WAIT.max(shortest))
+        let longest = LONGEST_WAIT.max(passed / LONGEST_PART);
+        self.looked + left.clamp(shortest, longest.max(shortest))
     }
 
     pub fn slice_is_over(&mut self, segment: &Segment, now: u64) -> bool {
@@ -260,6 +264,25 @@ mod tests {
             timer.next_look() - 7
         };
         assert_eq!([1, 10, 4000].map(wait), [100_000, 100_000, 40_000_000]);
+    }
+
+    #[test]
+    fn the_longer_a_slice_takes_the_less_often_is_looked() {
+        let options = TraceOptions {
+            slice: 10_000_000,
+            slice_clock: SliceClock::Instructions,
+            ..TraceOptions::default()
+        };
+        let mut timer = SliceTimer::new(&options, 0);
+        // A thousand threads share a processor.
+        let whole = 100_000_000_000;
+        let mut looks = 0;
+        while timer.progress() < timer.target() {
+            timer.looked = timer.next_look();
+            timer.lanes = vec![timer.target() * timer.looked / whole];
+            looks += 1;
+        }
+        assert!(looks < 60 && timer.looked < whole + whole / 1000, "{looks}");
     }
 
     #[test]
