@@ -112,6 +112,18 @@ mod tests {
     }
 
     #[test]
+    fn no_more_than_127_are_open() {
+        let mut open = OpenRegions::default();
+        let range = |n: u64| n << 20..(n << 20) + 4096;
+        for n in 1..=127 {
+            assert!(open.ask(&range(n)) && (n % 2 == 0 || open.opened(n << 20, 4096, 0)));
+        }
+        assert!(!open.ask(&range(128)));
+        open.closed(1 << 20, 4096, CloseReason::Ordered);
+        assert!(open.ask(&range(128)) && !open.ask(&range(129)));
+    }
+
+    #[test]
     fn any_bytes_for_reports_open_only_what_was_asked_for() {
         let mut random = hither_model::rng::Rng::new(7);
         let mut open = OpenRegions::default();
