@@ -78,8 +78,7 @@ static void classify(struct host_access *a, const struct symbolic *s) {
 
 static void add_access(void *dc, struct host_block *b, instr_t *in, opnd_t o, bool write, const struct symbolic *s) {
   if (!opnd_is_memory_reference(o)) return;
-  if (opnd_is_base_disp(o) && reg_is_simd(opnd_get_index(o)))
-    return; /* gathers are expanded before; left are forms of AVX-512 */
+  if (opnd_is_base_disp(o) && reg_is_simd(opnd_get_index(o))) return; /* gathers.c */
   b->accesses = host_grow(dc, b->accesses, b->n, &b->capacity, sizeof *b->accesses);
   struct host_access *a = &b->accesses[b->n++];
   uint32_t bytes = drutil_opnd_mem_size_in_bytes(o, in);

@@ -213,6 +213,12 @@ void register_state_insert_call(void *dc, instrlist_t *bb, instr_t *in, instr_t 
 
 /* strings.c: instructions that access a range */
 void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site);
+/* An access for each line of a range. */
+void strings_count(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site);
+
+/* gathers.c */
+bool gathers_is_gather(instr_t *in);
+void gathers_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site);
 
 /* regions.c: system calls that change the address space, create threads or replace the image */
 void regions_init(void);

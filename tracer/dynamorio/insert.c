@@ -26,14 +26,13 @@ static void end_after_trap(void *dc, instrlist_t *bb) {
 }
 
 /* String instructions that end on a condition become loops, since their length is not known
- * before. Gathers and scatters become scalar accesses. True if the block has changed. */
+ * before. True if the block has changed. */
 bool insert_expand(void *dc, instrlist_t *bb) {
-  bool expanded = false, scattered = false, early = false;
+  bool expanded = false, early = false;
   end_after_trap(dc, bb);
   for (instr_t *in = instrlist_first_app(bb); in && !early; in = instr_get_next_app(in)) early = stops_early(in);
   if (early) drutil_expand_rep_string_ex(dc, bb, &expanded, NULL);
-  drx_expand_scatter_gather(dc, bb, &scattered);
-  return expanded || scattered;
+  return expanded;
 }
 
 dr_emit_flags_t insert_app2app(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void **data) {
@@ -102,6 +101,7 @@ void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struc
   const struct hi_site none = {0};
   if (block_is_string(in) || block_is_wide(in))
     strings_insert(dc, bb, in, where, new_site(instr_get_app_pc(in), &none));
+  if (gathers_is_gather(in)) gathers_insert(dc, bb, in, where, new_site(instr_get_app_pc(in), &none));
 }
 
 /* So the PLT calls the dynamic linker: the return address is not on top of the stack. */

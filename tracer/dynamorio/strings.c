@@ -16,7 +16,7 @@ static struct range range_of(int opcode, int element) {
   }
 }
 
-static void count(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site) {
+void strings_count(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site) {
   if (!(hi_run.header->flags & HI_FLAG_ORACLE)) {
     hi_range(t, address, bytes, write, site);
     return;
@@ -35,13 +35,13 @@ static void on_string(uint32_t opcode, uint32_t element, uint32_t site) {
   bool down = mc.xflags & EFLAGS_DF;
   uint64_t back = down && bytes ? bytes - element : 0;
   struct hi_local *t = host_local(dc);
-  if (r.reads_rsi) count(t, mc.xsi - back, bytes, false, site);
-  if (r.writes_rdi) count(t, mc.xdi - back, bytes, true, site);
+  if (r.reads_rsi) strings_count(t, mc.xsi - back, bytes, false, site);
+  if (r.writes_rdi) strings_count(t, mc.xdi - back, bytes, true, site);
 }
 
 static void on_wide(uint64_t address, uint32_t low, uint32_t high, int opcode, uint32_t write, uint32_t site) {
   uint64_t bytes = register_state_bytes(opcode, address, (uint64_t)high << 32 | low);
-  count(host_local(dr_get_current_drcontext()), address, bytes, write, site);
+  strings_count(host_local(dr_get_current_drcontext()), address, bytes, write, site);
 }
 
 static uint32_t element_of(instr_t *in) {
