@@ -1,6 +1,6 @@
 /* mapped: memory that a program takes by mmap, without malloc.
  *
- * mapped ROUNDS [FILE]: each long of `grid`, 4 MiB, is written ROUNDS times; ten `chunk`s of 1 MiB live side by side, each
+ * mapped ROUNDS [FILE]: each long of `grid`, 4 MiB, and of `small`, 16 KiB, is written ROUNDS times; ten `chunk`s of 1 MiB live side by side, each
  * of whose longs is written once; `turn`, 256 KiB, is mapped, written once and unmapped ROUNDS times; `grown`
  * has 64 KiB, then 512 KiB, each of whose longs is written once; of `heap`, 1 GiB taken without a promise of the
  * kernel to have it, the first 256 KiB are written ROUNDS times; a thread writes `on_stack`, 64 KiB of its
@@ -47,6 +47,8 @@ int main(int argc, char **argv) {
   rounds = argc > 1 ? atoi(argv[1]) : 10;
   long *grid = map(4 * MIB);
   fill(grid, 4 * MIB, rounds);
+  long *small = map(16 * KIB);
+  fill(small, 16 * KIB, rounds);
   for (int n = 0; n < CHUNKS; n++) {
     long *chunk = map(MIB);
     fill(chunk, MIB, 1);

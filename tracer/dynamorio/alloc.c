@@ -22,9 +22,7 @@
  * many places that allocate (PyTorch, as it starts) would leave none to what it computes with. */
 #define RESERVED_FOR_LARGE (HI_PROCESS_OBJECTS / 16)
 #define SHORT_LARGE_PATHS_FROM (HI_PROCESS_OBJECTS - RESERVED_FOR_LARGE / 2)
-#define LARGE SMALLEST_MAPPING
-/* Bytes. As MIN_MAPPING of the collector, which puts smaller ones together. */
-#define SMALLEST_MAPPING (64u << 10)
+#define LARGE (64u << 10)
 
 /* A call path: return addresses, and where on the stack they were found. */
 struct path {
@@ -212,9 +210,10 @@ static uint32_t object_of_mapping(void *dc, uint64_t size) {
   return object_of_callers(dc, (struct asked){HI_OBJECT_MAPPING, size}, words[first], &stack);
 }
 
-/* After a system call that made a mapping. Those that allocation functions make hold blocks. */
+/* After a system call that made a mapping, of any size: what ld.so knows of libraries lies in pages of its own, and is
+ * most of what a program of many libraries reads as it starts. Those that allocation functions make hold blocks. */
 void alloc_mapped(void *dc, uint64_t address, uint64_t size) {
-  if (size < SMALLEST_MAPPING || drmgr_get_tls_field(dc, depth_slot)) return;
+  if (drmgr_get_tls_field(dc, depth_slot)) return;
   report(dc, address, &(struct request){.size = size, .object = object_of_mapping(dc, size)});
 }
 

@@ -281,6 +281,8 @@ fn mappings_are_named_after_the_call_that_makes_them() {
     let words = |kib: u64| kib * 1024 / 8;
     for (name, size, count, allocated, writes) in [
         ("grid", 4096, 1, 4096, rounds * words(4096)),
+        // As large as what ld.so maps for itself.
+        ("small", 16, 1, 16, rounds * words(16)),
         ("chunk", 10_240, 10, 10_240, words(10_240)),
         ("turn", 256, rounds, rounds * 256, rounds * words(256)),
         ("grown", 512, 2, 576, words(512)),
