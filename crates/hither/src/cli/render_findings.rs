@@ -4,7 +4,8 @@ use super::report_view::{header, FindingStructure, FindingView, ReportView};
 use super::sim::render as sim;
 use super::style::{percent, strip_control_characters, TerminalStyle};
 use crate::report::page::{DeclarationSite, ReportRun, SourceQuote};
-use hither_profile::{FindingKind, FindingLine, ObjectKind, SuggestedFix};
+use hither_profile::{FindingKind, FindingLine, ObjectIx, ObjectKind, SuggestedFix};
+use std::collections::HashMap;
 
 /// `next` is the command to type now; `top` findings are shown at most.
 pub fn render(view: &ReportView, next: &str, top: usize, style: TerminalStyle) -> String {
@@ -32,8 +33,15 @@ pub fn render(view: &ReportView, next: &str, top: usize, style: TerminalStyle) -
     if view.findings.is_empty() {
         out.push_str("  Nothing wrong was found in this profile.\n");
     }
+    let mut shown: HashMap<ObjectIx, usize> = HashMap::new();
     for (at, found) in view.findings.iter().take(top).enumerate() {
-        out.push_str(&finding(at + 1, found, style));
+        let object = found.finding.object;
+        let before = object.and_then(|object| shown.get(&object)).copied();
+        let before = before.map(|before| (before + 1, &view.findings[before]));
+        out.push_str(&finding(at + 1, found, before, style));
+        if let Some(object) = object {
+            shown.entry(object).or_insert(at);
+        }
     }
     let all = view.findings.len();
     if all > top {
@@ -65,7 +73,13 @@ fn nodes(run: &ReportRun) -> String {
     )
 }
 
-fn finding(number: usize, found: &FindingView, style: TerminalStyle) -> String {
+/// `before` is the first finding about the same structure, which describes it.
+fn finding(
+    number: usize,
+    found: &FindingView,
+    before: Option<(usize, &FindingView)>,
+    style: TerminalStyle,
+) -> String {
     let finding = &found.finding;
     let first = format!("{number}. ");
     let indent = first.len();
@@ -83,7 +97,11 @@ fn finding(number: usize, found: &FindingView, style: TerminalStyle) -> String {
         ),
     };
     out.push_str(&style.wrap(&pad, &what, indent));
-    if let Some(structure) = &found.structure {
+    if let (Some(structure), Some((before, _))) = (&found.structure, before) {
+        let name = strip_control_characters(&structure.name);
+        let text = format!("{name} is described with finding {before}");
+        out.push_str(&style.wrap(&pad, &text, indent + 2));
+    } else if let Some(structure) = &found.structure {
         out.push_str(&style.wrap(&pad, &whereabouts(structure), indent + 2));
         let site = structure.site.as_ref();
         let quote = site.and_then(|s| quote_of(&found.quotes, &s.file, s.line));
@@ -99,7 +117,9 @@ fn finding(number: usize, found: &FindingView, style: TerminalStyle) -> String {
     if finding.kind == FindingKind::FirstTouch {
         out.push_str(&first_touch_line(found, &pad));
     }
-    out.push_str(&lines(found, &pad, style));
+    if before.is_none_or(|(_, before)| before.finding.lines != finding.lines) {
+        out.push_str(&lines(found, &pad, style));
+    }
     for fix in &finding.fixes {
         out.push_str(&repair(fix, &pad, style));
     }

@@ -8,6 +8,7 @@
 //! ```text
 //!   traffic[p][t] = F[p] x A[p][t] / sum over t of A[p][t]
 //! ```
+use super::belonging::PageBelonging;
 use super::page_access::PageAccessTable;
 use super::page_id::PageSize;
 use hither_profile::{Object, Profile, TrafficUnit};
@@ -25,8 +26,22 @@ pub struct PageTraffic {
     pub best: f64,
     /// E_app with the threads where that of accesses is lowest.
     pub worst: f64,
+    /// What `best` would be if all nodes used every page by their share of the work (`belonging.rs`).
+    pub by_work: f64,
     /// Acc_app and local of first touch.
     pub first_touch: Option<TrafficAccuracy>,
+}
+
+impl PageTraffic {
+    /// Whether pages belong to one node each.
+    #[must_use]
+    pub fn belongs(&self) -> bool {
+        PageBelonging {
+            app: self.best,
+            by_work: self.by_work,
+        }
+        .belongs()
+    }
 }
 
 /// First touch weighted with the memory traffic of each page.

@@ -1,6 +1,7 @@
 //! Every metric of one profile, put together. Serialised as it stands by `stat --json`:
 //! the names of its fields are the documented names.
 use super::allocation_paths::{allocation_paths, AllocationPathMetrics};
+use super::belonging::{work_of_nodes, PageBelonging};
 use super::communication::{percent_imbalance, CommunicationMetrics, UpperTriangle};
 use super::evidence::threads_take_turns;
 use super::exclusivity::{exclusivity, ExclusivityMetrics};
@@ -363,8 +364,11 @@ fn page_traffic(
     place: impl Fn(PageId) -> Option<NodeIx>,
 ) -> Option<PageTraffic> {
     let first_touch = accuracy_of(table, 0..table.len(), nodes, best, place);
+    let work = work_of_nodes(table, nodes, best);
+    let belonging = PageBelonging::of_pages(table, 0..table.len(), best, &work)?;
     Some(PageTraffic {
-        best: exclusivity(table, nodes, best)?.app,
+        best: belonging.app,
+        by_work: belonging.by_work,
         worst: exclusivity(table, nodes, worst)?.app,
         first_touch: first_touch.map(|a| TrafficAccuracy {
             app: a.app,

@@ -2,6 +2,7 @@
 //! no clock, the same report for the same profile. `docs/metrics.md` explains every value for its
 //! readers.
 pub mod allocation_paths;
+pub mod belonging;
 pub mod communication;
 pub mod evidence;
 pub mod exclusivity;

@@ -1,6 +1,7 @@
 //! What is wrong, as the page says it: the finders' findings with command lines to copy.
 use crate::report::build::safe_text::{copyable_text, plain_sentence, plain_text};
 use crate::report::page::PageSizeFigures;
+use hither_model::metrics::belonging::work_of_nodes;
 use hither_model::metrics::findings::{find_all, FindingContext, SuggestedCommands};
 use hither_model::metrics::residence::NodeResidence;
 use hither_model::metrics::{PageSize, ProfileAnalysis};
@@ -25,6 +26,7 @@ pub fn findings(
         analysis,
         residence,
         sizes: &sizes,
+        work: work_of_nodes(&analysis.traffic, residence.nodes, &residence.threads),
         commands,
     };
     find_all(&case).into_iter().map(shown).collect()

@@ -1,7 +1,9 @@
 //! What several finders need.
 use super::FindingContext;
+use crate::metrics::belonging::PageBelonging;
 use crate::metrics::exclusivity::accesses_per_node;
 use crate::metrics::structures::StructureMetrics;
+use crate::metrics::thresholds::E_HIGH;
 use hither_profile::{
     working_threads, Finding, FindingKind, FindingLine, FindingPicture, ObjectIx, ObjectKind,
     ProcessIx, SourceSite, ThreadIx, TrafficUnit, PAGE_SIZE,
@@ -111,20 +113,26 @@ pub fn shares_served_by_node(case: &FindingContext, pages: &[usize]) -> Vec<f64>
     served.iter().map(|s| ratio_or_zero_f64(*s, all)).collect()
 }
 
-/// E_app (OPT eq. 6) of the traffic of pages, threads where the case has them; 1 without any.
-pub fn app_exclusivity(case: &FindingContext, pages: impl Iterator<Item = usize>) -> f64 {
-    let mut by_node = TrafficByNode::new(case);
-    let (mut most, mut all) = (0.0, 0.0);
-    for page in pages {
-        let (sum, max) = by_node.sum_and_most(page);
-        most += max;
-        all += sum;
-    }
-    if all > 0.0 {
-        most / all
-    } else {
-        1.0
-    }
+/// Whose the traffic of pages is, threads where the case has them; E_app is 1 without any.
+pub fn belonging(case: &FindingContext, pages: impl Iterator<Item = usize>) -> PageBelonging {
+    let (table, threads) = (&case.analysis.traffic, &case.residence.threads);
+    PageBelonging::of_pages(table, pages, threads, &case.work).unwrap_or(PageBelonging {
+        app: 1.0,
+        by_work: 0.0,
+    })
+}
+
+/// Of pages that belong to no node: how much of them the node has that uses each most, and what its work makes of that.
+pub fn no_owner_text(of: &PageBelonging, unit: TrafficUnit) -> String {
+    let by_work = match of.app {
+        few if few < E_HIGH => String::new(),
+        _ => format!("; {:.2} comes of how much each node works", of.by_work),
+    };
+    format!(
+        "the one that uses a page most makes {} of the {unit} to it (E_app {:.2}{by_work})",
+        format_percent(of.app),
+        of.app
+    )
 }
 
 /// Threads of a process (of all where none is given) that take part in its work.

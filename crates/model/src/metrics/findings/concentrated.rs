@@ -9,9 +9,9 @@
 //! Severity: the accesses to hot pages beyond an even spread (where they belong to no node, at most their part of the
 //! structure's traffic), times the structure's share of the traffic.
 use super::common::{
-    app_exclusivity, format_percent, limit_findings, placeable_structures, ratio_or_zero_f64,
-    shares_evidence, structure_finding, structure_label, thread_label, traffic_share, unit,
-    LEAST_PAGES,
+    belonging, format_percent, limit_findings, no_owner_text, placeable_structures,
+    ratio_or_zero_f64, shares_evidence, structure_finding, structure_label, thread_label,
+    traffic_share, unit, LEAST_PAGES,
 };
 use super::fix_snippets::{interleave_fix, uses_openmp};
 use super::shared_by_all::split_schedule;
@@ -36,12 +36,19 @@ const DENSE: f64 = 0.75;
 /// Hot pages at either end of the structure that do not count for where they lie. Ours.
 const STRAY: f64 = 0.05;
 
+/// Of the accesses to its pages, those to the structure itself. Ours: most.
+const OWN: f64 = 0.5;
+
 pub fn find(case: &FindingContext) -> Vec<Finding> {
     let structures = placeable_structures(case).into_iter();
     limit_findings(structures.filter_map(|(s, p)| assess(case, s, p)).collect())
 }
 
 fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
+    // Blocks of one allocation site may each have a hot page of their own, or one of them be used for longer.
+    if structure.count > 1 || !has_most_of_its_pages(case, structure, pages) {
+        return None;
+    }
     let table = &case.analysis.table;
     let sum = |page: usize| table.uses(page).iter().map(|u| u.accesses() as f64).sum();
     let accesses: Vec<f64> = pages.iter().map(|&page| sum(page)).collect();
@@ -52,15 +59,13 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     let of_pages = ratio_or_zero_f64(hot.len() as f64, pages.len() as f64);
     let excess = share - of_pages;
     let place = hot_page_span(&hot, pages.len());
-    // Blocks of one allocation site may each have a hot page of their own.
-    if excess < EXCESS || hot.len() < LEAST_PAGES || (structure.count > 1 && place.is_none()) {
+    if excess < EXCESS || hot.len() < LEAST_PAGES {
         return None;
     }
-    let exclusive = app_exclusivity(case, hot.iter().map(|&at| pages[at]));
+    let of_hot = belonging(case, hot.iter().map(|&at| pages[at]));
     let uneven = dominant_user(case, pages);
-    let belongs = exclusive >= E_HIGH;
-    let by_loop = place.is_some() && structure.count <= 1;
-    if belongs && (uneven.is_none() || !by_loop) {
+    let belongs = of_hot.belongs();
+    if belongs && (uneven.is_none() || place.is_none()) {
         return None;
     }
     let of_traffic = traffic_of(case, hot.iter().map(|&at| pages[at]))
@@ -93,14 +98,26 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     }
     if !belongs {
         finding.evidence.push(format!(
-            "The hot pages belong to no node: the one that uses a page most makes {} of the \
-             {unit} to it (E_app {exclusive:.2}).",
-            format_percent(exclusive)
+            "The hot pages belong to no node: {}.",
+            no_owner_text(&of_hot, unit)
         ));
     }
     finding.evidence.extend(shares_evidence(case, structure));
     finding.fixes = fixes(case, structure, place, belongs);
     Some(finding)
+}
+
+/// Memory of a block that was freed is given to the next, and a page counts all: the hot ones have to be its own.
+fn has_most_of_its_pages(
+    case: &FindingContext,
+    structure: &StructureMetrics,
+    pages: &[usize],
+) -> bool {
+    let uses = pages
+        .iter()
+        .flat_map(|&page| case.analysis.table.uses(page));
+    let all: f64 = uses.map(|u| u.accesses() as f64).sum();
+    structure.accesses() as f64 >= all * OWN
 }
 
 /// The memory traffic of pages.

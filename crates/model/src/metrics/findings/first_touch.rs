@@ -6,16 +6,17 @@
 //! use all pages no place is local for most; what is wrong is that one memory serves them,
 //! and the severity is what it serves beyond an even part.
 use super::common::{
-    format_percent, limit_findings, mapped_file, placeable_structures, ratio_or_zero_f64,
-    shares_evidence, shares_served_by_node, shortened, structure_finding, structure_label,
-    thread_label, traffic_share, unit, TrafficByNode, LEAST_GAIN,
+    belonging, format_percent, limit_findings, mapped_file, no_owner_text, placeable_structures,
+    ratio_or_zero_f64, shares_evidence, shares_served_by_node, shortened, structure_finding,
+    structure_label, thread_label, traffic_share, unit, TrafficByNode, LEAST_GAIN,
 };
 use super::fix_snippets::{
     describe_allocation, hither_run_fix, interleave_fix, is_fortran, parallel_loop, uses_openmp,
     variable_name,
 };
 use super::FindingContext;
-use crate::metrics::structures::StructureMetrics;
+use crate::metrics::belonging::PageBelonging;
+use crate::metrics::structures::{StructureMetrics, TouchingLine};
 use crate::metrics::thresholds::{ACC_RIGHT, E_HIGH};
 use hither_profile::{
     file_name, shell_quote, Finding, FindingKind, ObjectKind, SuggestedFix, ThreadIx,
@@ -84,10 +85,11 @@ struct FirstTouchStats {
     /// Pages that it touched first, and all whose first toucher is known.
     first: u64,
     known: u64,
-    /// Shares of the traffic: by other threads than the first toucher, by the node that uses
-    /// each page most (E_app), and to pages that lie on the node they come from.
+    /// Whose they are.
+    belonging: PageBelonging,
+    /// Shares of the traffic: by other threads than the first toucher, and to pages that lie on the node they
+    /// come from.
     others: f64,
-    exclusive: f64,
     local: f64,
     /// Share of the traffic of pages on the right node (Acc_app).
     right: f64,
@@ -106,7 +108,7 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
         ..first_touch_stats(case, pages, toucher)
     };
     facts.others = facts.others.clamp(0.0, 1.0);
-    if facts.exclusive >= E_HIGH {
+    if facts.belonging.belongs() {
         exclusive_pages_finding(case, structure, &facts)
     } else {
         shared_pages_finding(case, structure, pages, &facts)
@@ -115,7 +117,7 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
 
 fn first_touch_stats(case: &FindingContext, pages: &[usize], toucher: ThreadIx) -> FirstTouchStats {
     let mut by_node = TrafficByNode::new(case);
-    let (mut all, mut own, mut most, mut local, mut right) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    let (mut all, mut own, mut local, mut right) = (0.0, 0.0, 0.0, 0.0);
     for &page in pages {
         let table = &case.analysis.traffic;
         let uses = table.uses(page);
@@ -125,7 +127,6 @@ fn first_touch_stats(case: &FindingContext, pages: &[usize], toucher: ThreadIx) 
         let here = case.residence.node_of_page(table.id(page));
         let (sum, max) = by_node.sum_and_most(page);
         all += sum;
-        most += max;
         let near = here.map_or(0.0, |node| by_node.of_page(page)[node.at()] as f64);
         local += near;
         if near >= max {
@@ -133,11 +134,11 @@ fn first_touch_stats(case: &FindingContext, pages: &[usize], toucher: ThreadIx) 
         }
     }
     FirstTouchStats {
+        belonging: belonging(case, pages.iter().copied()),
         toucher,
         first: 0,
         known: 0,
         others: 1.0 - ratio_or_zero_f64(own, all),
-        exclusive: ratio_or_zero_f64(most, all),
         local: ratio_or_zero_f64(local, all),
         right: ratio_or_zero_f64(right, all),
     }
@@ -149,7 +150,7 @@ fn exclusive_pages_finding(
     structure: &StructureMetrics,
     facts: &FirstTouchStats,
 ) -> Option<Finding> {
-    let gain = facts.exclusive - facts.local;
+    let gain = facts.belonging.app - facts.local;
     let whole = case.analysis.report.pages.as_ref();
     let right = whole
         .and_then(|p| p.traffic.first_touch)
@@ -167,13 +168,13 @@ fn exclusive_pages_finding(
         format!(
             "Its pages belong to one node each (E_app {:.2}), but only {} of the {unit} go to \
              pages on the right one (Acc_app).",
-            facts.exclusive,
+            facts.belonging.app,
             format_percent(facts.right)
         ),
         format!(
             "{} of its {unit} are local now; touched first by the threads that use it, {} would be.",
             format_percent(facts.local),
-            format_percent(facts.exclusive)
+            format_percent(facts.belonging.app)
         ),
     ];
     finding.evidence.extend(touching_line_text(case, structure));
@@ -211,7 +212,9 @@ fn shared_pages_finding(
         .fold(0.0, f64::max);
     let even = 1.0 / case.residence.nodes as f64;
     let beyond = most - even;
-    if beyond < LEAST_GAIN {
+    // Where one node works most, it may be the one that they lie on: dealt out, they would be far from it.
+    let busiest_has_them = facts.belonging.app >= E_HIGH && facts.local > even;
+    if beyond < LEAST_GAIN || busiest_has_them {
         return None;
     }
     let unit = unit(case);
@@ -226,10 +229,8 @@ fn shared_pages_finding(
             format_percent(even)
         ),
         format!(
-            "No node is right for its pages: the one that uses a page most makes {} of the \
-             {unit} to it (E_app {:.2}).",
-            format_percent(facts.exclusive),
-            facts.exclusive
+            "No node is right for its pages: {}.",
+            no_owner_text(&facts.belonging, unit)
         ),
     ];
     finding.evidence.extend(touching_line_text(case, structure));
@@ -277,6 +278,9 @@ fn touching_line_text(case: &FindingContext, structure: &StructureMetrics) -> Op
     let region = match line.in_parallel {
         Some(true) if uses_openmp(case) => ", inside a parallel region",
         Some(true) => ", in a thread that the program started",
+        Some(false) if in_region_of_one(line) => {
+            ", in a parallel region that one thread does alone"
+        }
         Some(false) => ", outside of any parallel region",
         None => "",
     };
@@ -287,14 +291,55 @@ fn touching_line_text(case: &FindingContext, structure: &StructureMetrics) -> Op
         "" => String::new(),
         calls => format!(" It was called from {calls}."),
     };
-    let change = match mapped_file(case, structure) {
-        Some(_) => "",
-        None => ": that is the line to change",
+    let change = match (
+        mapped_file(case, structure),
+        earlier_owner(case, structure, line),
+    ) {
+        (Some(_), _) => String::new(),
+        (None, None) => ": that is the line to change".to_owned(),
+        (None, Some(owner)) => format!(", when the memory was that of {}", structure_label(owner)),
     };
     Some(format!(
         "The first touch is at {file}:{}{function}{region}{change}.{called}",
         line.line
     ))
+}
+
+/// Starts of the functions by which OpenMP runs a parallel region.
+const REGIONS: [&str; 2] = ["GOMP_parallel", "__kmpc_fork_call"];
+
+fn in_region_of_one(line: &TouchingLine) -> bool {
+    let region = |call: &String| REGIONS.iter().any(|name| call.starts_with(name));
+    line.path.iter().any(region)
+}
+
+/// The structure that had most of the pages when they were touched, before it was freed: the touch is on the way of
+/// the function that allocates it, and not of that which allocates this one.
+fn earlier_owner<'a>(
+    case: &'a FindingContext,
+    structure: &StructureMetrics,
+    line: &TouchingLine,
+) -> Option<&'a StructureMetrics> {
+    let pages = |s: &StructureMetrics| case.analysis.pages_of_object.get(&s.object.at());
+    let on_the_way = |s: &StructureMetrics| {
+        let called = |call: &String| {
+            call.strip_prefix(&*s.function)
+                .is_some_and(|r| r.starts_with(" ("))
+        };
+        !s.function.is_empty() && line.path.iter().any(called)
+    };
+    if structure.function.is_empty() || on_the_way(structure) {
+        return None;
+    }
+    let own = pages(structure)?;
+    let most_of_them = |s: &StructureMetrics| {
+        let theirs = pages(s).map_or(&[][..], Vec::as_slice);
+        let shared = own.iter().filter(|page| theirs.binary_search(page).is_ok());
+        shared.count() * 2 > own.len()
+    };
+    let structures = case.analysis.report.structures.iter();
+    let mut others = structures.filter(|s| s.object != structure.object && on_the_way(s));
+    others.find(|s| most_of_them(s))
 }
 
 fn toucher_text(

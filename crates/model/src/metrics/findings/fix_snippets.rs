@@ -71,18 +71,29 @@ pub fn interleave_fix(
     structure: &StructureMetrics,
     what: &str,
 ) -> SuggestedFix {
-    let commands = &case.commands;
     SuggestedFix {
         what: what.to_owned(),
-        copy: format!(
-            "hither map {profile} --structure {structure}=interleave -o {placement}\n\
-             hither run -p {placement} -- {program}",
-            profile = commands.profile,
-            structure = shell_quote(&structure.name),
-            placement = commands.placement,
-            program = commands.program
-        ),
+        copy: interleave_command(case, [structure.name.as_str()]),
     }
+}
+
+/// A command that deals out the pages of these structures.
+pub fn interleave_command<'a>(
+    case: &FindingContext,
+    names: impl IntoIterator<Item = &'a str>,
+) -> String {
+    let commands = &case.commands;
+    let structures = names
+        .into_iter()
+        .map(|name| format!(" --structure {}=interleave", shell_quote(name)));
+    format!(
+        "hither map {profile}{structures} -o {placement}\n\
+         hither run -p {placement} -- {program}",
+        profile = commands.profile,
+        structures = structures.collect::<String>(),
+        placement = commands.placement,
+        program = commands.program
+    )
 }
 
 /// Let hither place threads and pages, which it does not where the verdict is that nothing is gained.

@@ -16,6 +16,7 @@ mod node_imbalance;
 mod padding;
 mod read_mostly;
 mod remote;
+mod repeated;
 mod shared_by_all;
 mod unstable_phases;
 
@@ -33,6 +34,8 @@ pub struct FindingContext<'a> {
     pub residence: &'a NodeResidence,
     /// E_app by size of page, from 4 KiB up: bytes and the best E_app.
     pub sizes: &'a [(u64, f64)],
+    /// The share of each node in the memory traffic of the run.
+    pub work: Vec<f64>,
     /// Command lines to copy.
     pub commands: SuggestedCommands,
 }
@@ -77,6 +80,7 @@ pub fn find_all(case: &FindingContext) -> Vec<Finding> {
         let worst = b.severity.total_cmp(&a.severity);
         worst.then_with(|| (a.kind, a.object).cmp(&(b.kind, b.object)))
     });
+    repeated::say_once(case, &mut found);
     found
 }
 

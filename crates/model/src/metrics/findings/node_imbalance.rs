@@ -60,7 +60,7 @@ fn assess(case: &FindingContext, traffic: &NodeTraffic) -> Option<Finding> {
     };
     let mut evidence = vec![
         format!(
-            "Evenly, each of {} nodes would serve {}; now it is {}{rest}.",
+            "Evenly, each of the {} nodes in use would serve {}; now it is {}{rest}.",
             served.len(),
             share(mean),
             shown.join(", ")

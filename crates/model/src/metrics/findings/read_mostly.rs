@@ -4,14 +4,12 @@
 //! what is read about once, like a batch of input, is not worth that. Severity: 1 - E_app of its share, the
 //! traffic that is remote wherever its pages lie and would be local with copies.
 use super::common::{
-    app_exclusivity, filled_once, format_percent, limit_findings, placeable_structures,
-    shares_evidence, structure_finding, structure_label, traffic_share, unit, write_share,
-    TrafficByNode,
+    belonging, filled_once, format_percent, limit_findings, placeable_structures, shares_evidence,
+    structure_finding, structure_label, traffic_share, unit, write_share, TrafficByNode,
 };
 use super::fix_snippets::{describe_allocation, is_fortran, variable_name};
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
-use crate::metrics::thresholds::E_HIGH;
 use crate::units::show_bytes;
 use hither_profile::{Finding, FindingKind, SuggestedFix, TrafficUnit, PAGE_SIZE};
 
@@ -32,11 +30,12 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     if size <= cache || !filled_once(structure, pages.len()) {
         return None;
     }
-    let exclusive = app_exclusivity(case, pages.iter().copied());
+    let of_pages = belonging(case, pages.iter().copied());
     // Else its pages belong to one node each, and it is enough to put them there.
-    if exclusive >= E_HIGH {
+    if of_pages.belongs() {
         return None;
     }
+    let exclusive = of_pages.app;
     let (remote, unit) = (1.0 - exclusive, unit(case));
     if unit == TrafficUnit::Fetches && !is_worth_copying(case, pages, remote) {
         return None;

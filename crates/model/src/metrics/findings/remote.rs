@@ -8,7 +8,7 @@
 //! ```
 //! Found when Acc_app (OPT eq. 9) is below [`ACC_RIGHT`] and reachable - local at least
 //! [`MIN_LOCAL_GAIN`]; that difference is the severity. What is remote because nodes share pages is
-//! left to other findings. The verdict on data has the same two conditions.
+//! left to other findings: of first touch, pages have to belong to nodes. The verdict on data has the same conditions.
 use super::common::{
     fits_in_caches, format_percent, hottest_lines, remote_accesses_text, structure_label,
     traffic_share, unit,
@@ -36,7 +36,7 @@ struct PageLocality {
 }
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
-    if case.residence.nodes < 2 || fits_in_caches(case) {
+    if case.residence.nodes < 2 || fits_in_caches(case) || !placed_or_owned(case) {
         return Vec::new();
     }
     let pages = page_localities(case);
@@ -49,6 +49,12 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
         return Vec::new();
     }
     vec![finding(case, &pages, all, (local / all, reachable / all))]
+}
+
+/// Of first touch the verdict says where pages belong to no node; a placement was made all the same.
+fn placed_or_owned(case: &FindingContext) -> bool {
+    let pages = case.analysis.report.pages.as_ref();
+    case.residence.from_placement || pages.is_some_and(|p| p.traffic.belongs())
 }
 
 /// By position in the table; nothing where the place is not known.
@@ -200,17 +206,21 @@ fn remote_structures<'a>(
 
 fn fixes(case: &FindingContext, local: f64, reachable: f64) -> Vec<SuggestedFix> {
     let commands = &case.commands;
-    let mut fixes = vec![SuggestedFix {
-        what: format!(
-            "On the machine that is to run it, put threads and pages where they belong; up to {} of the {} are local then.",
-            format_percent(reachable),
-            unit(case)
-        ),
-        copy: format!(
-            "hither map {} -o {}\nhither run -p {} -- {}",
-            commands.profile, commands.placement, commands.placement, commands.program
-        ),
-    }];
+    let mut fixes = Vec::new();
+    // Else it leaves the program as it is.
+    if case.residence.from_placement || case.analysis.report.verdict.may_gain() {
+        fixes.push(SuggestedFix {
+            what: format!(
+                "On the machine that is to run it, put threads and pages where they belong; up to {} of the {} are local then.",
+                format_percent(reachable),
+                unit(case)
+            ),
+            copy: format!(
+                "hither map {} -o {}\nhither run -p {} -- {}",
+                commands.profile, commands.placement, commands.placement, commands.program
+            ),
+        });
+    }
     let dealt_out = 1.0 / case.residence.nodes as f64;
     // It must not cost more than it brings.
     if local < dealt_out + MIN_LOCAL_GAIN {

@@ -41,6 +41,7 @@ fn judge(case: Case) -> (bool, bool, String) {
         page_traffic: Some(PageTraffic {
             best: e,
             worst: e,
+            by_work: 0.0,
             first_touch: Some(TrafficAccuracy {
                 app: a,
                 local: 0.0,
@@ -141,6 +142,7 @@ fn data_is_worth_placing_if_that_makes_accesses_local() {
         let pages = PageTraffic {
             best: 0.75,
             worst: 0.0,
+            by_work: 0.0,
             first_touch: Some(TrafficAccuracy {
                 app: 0.5,
                 local,
@@ -173,6 +175,7 @@ fn first_faults_do_not_say_that_first_touch_is_right() {
             page_traffic: Some(PageTraffic {
                 best: 1.0,
                 worst: 1.0,
+                by_work: 0.0,
                 first_touch: Some(TrafficAccuracy {
                     app,
                     local: app,

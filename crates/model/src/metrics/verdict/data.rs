@@ -74,6 +74,14 @@ fn first_touch_answer(
         );
         return (Answer::No, why);
     }
+    if !pages.belongs() {
+        let why = format!(
+            "Data: pages belong to no node, one of them makes most of all {unit}, and so of those to nearly every \
+             page: E_app is {most:.0} %, and {:.0} % if all nodes used every page as much as they work.",
+            pages.by_work * 100.0
+        );
+        return (Answer::No, why);
+    }
     let near = e.fetches.map(|f| f.all as f64 * (pages.best - first.local));
     if let Some(time) = near
         .and_then(|near| e.time_of(near))

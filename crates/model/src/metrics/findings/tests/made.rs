@@ -1,5 +1,6 @@
 //! Small profiles made by hand: pages, who touches them first and who uses them, the
 //! structures that lie in them, and who communicates with whom.
+use crate::metrics::belonging::work_of_nodes;
 use crate::metrics::exclusivity::exclusivity;
 use crate::metrics::findings::{FindingContext, SuggestedCommands};
 use crate::metrics::node_assignment::best_and_worst_assignment;
@@ -192,6 +193,7 @@ impl Made {
                 (PAGE_SIZE, best),
                 (PageSize::M2.bytes(), self.large(&analysis)),
             ],
+            work: work_of_nodes(&analysis.traffic, residence.nodes, &residence.threads),
             commands: SuggestedCommands {
                 profile: "app.hither".to_owned(),
                 placement: "app.place.json".to_owned(),

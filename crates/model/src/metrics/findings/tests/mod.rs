@@ -3,7 +3,9 @@ mod data;
 mod gains;
 mod lines;
 mod made;
+mod owners;
 mod places;
+mod repeated;
 mod traffic;
 
 pub use made::Made;

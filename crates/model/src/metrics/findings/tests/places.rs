@@ -166,9 +166,8 @@ fn a_node_is_overloaded_from_half_more_than_the_mean() {
     assert!(found
         .title
         .ends_with("serves 38 % of the accesses, 1.5 times its share"));
-    assert!(
-        found.evidence[0].starts_with("Evenly, each of 4 nodes would serve 25 %; now it is node ")
-    );
+    assert!(found.evidence[0]
+        .starts_with("Evenly, each of the 4 nodes in use would serve 25 %; now it is node "));
     assert!(
         found.evidence[1].starts_with("12 % of all accesses come to node "),
         "{found:?}"

@@ -1,0 +1,129 @@
+//! Whose pages are: of the one that works, of what had the memory before.
+use super::data::{blocks, close, shared};
+use super::Made;
+use crate::metrics::findings::{concentrated, first_touch, remote};
+use hither_profile::*;
+
+/// One thread works for three that hardly do: it makes most accesses to every page because it makes most of all,
+/// and a structure that all use is none that belongs to nodes. Its twin has the same E_app, page by page another
+/// thread's.
+#[test]
+fn the_pages_of_one_that_works_alone_do_not_belong_to_nodes() {
+    let works = [80, 7, 7, 6];
+    let alone = Made::new(4).used(64, 1, &works, &works).named("grid", 64);
+    let pages = alone.analysis().report.pages.expect("pages").traffic;
+    close(pages.best, 0.8);
+    close(pages.by_work, 0.8);
+    let verdict = alone.analysis().report.verdict;
+    assert!(!verdict.data_mapping, "{verdict:?}");
+    assert!(
+        verdict.reasons[1].starts_with("Data: pages belong to no node"),
+        "{verdict:?}"
+    );
+    let found = alone.finds(first_touch::find);
+    assert!(found.fixes[0].copy.contains("grid=interleave"), "{found:?}");
+    assert!(
+        found.evidence[2].ends_with("(E_app 0.80; 0.80 comes of how much each node works)."),
+        "{found:?}"
+    );
+    alone.finds_nothing(remote::find);
+    // Where the one that works touches first, dealing out would take from it what it has.
+    let near = Made::new(4).used(64, 0, &works, &works).named("grid", 64);
+    near.finds_nothing(first_touch::find);
+    let each = (0..4).fold(Made::new(4), |made, t| {
+        let mut own = works;
+        own.rotate_right(t);
+        made.used(16, 1, &own, &own)
+    });
+    let each = each.named("grid", 64);
+    let pages = each.analysis().report.pages.expect("pages").traffic;
+    close(pages.best, 0.8);
+    close(pages.by_work, 0.25);
+    assert!(each.analysis().report.verdict.data_mapping);
+    let found = each.finds(first_touch::find);
+    assert!(
+        found.evidence[1].starts_with("Its pages belong to one node each"),
+        "{found:?}"
+    );
+    each.finds(remote::find);
+}
+
+/// What one thread uses alone is its own, however much it works.
+#[test]
+fn the_pages_of_the_only_one_that_works_are_its_own() {
+    let made = Made::new(4)
+        .pages(64, 1, &[100, 0, 0, 0])
+        .pages(16, 1, &[0, 1, 1, 1]);
+    let verdict = made.named("grid", 80).analysis().report.verdict;
+    assert!(verdict.data_mapping, "{verdict:?}");
+}
+
+/// The memory of a block that was freed is another's later: hot pages that are not its own say nothing of it.
+#[test]
+fn pages_that_are_hot_for_another_are_not_concentrated() {
+    let hot = Made::new(4).used(16, 0, &[100; 4], &[100; 4]);
+    let mut made = hot.used(64, 0, &[1; 4], &[1; 4]).named("grid", 80);
+    made.finds(concentrated::find);
+    // As much less as `other`, which had the hot ones, has.
+    let own = &mut made.profile.objects[0];
+    own.reads /= 4;
+    own.writes /= 4;
+    made.finds_nothing(concentrated::find);
+}
+
+/// The line that put the pages where they are belongs to what had the memory before.
+#[test]
+fn the_first_touch_of_memory_that_was_given_back_is_not_the_line_to_change() {
+    let told = |allocates: &str| {
+        let mut made = shared(|_| 0, 10, 10).named("earlier", 64);
+        made.profile.objects[1].function = "prefix_sum".to_owned();
+        made.profile.objects[0].function = allocates.to_owned();
+        made.profile.first_touch_lines = vec![FirstTouchLine {
+            file: "/src/app.c".to_owned(),
+            line: 7,
+            function: "fill".to_owned(),
+            path: "main (app.c:20);prefix_sum (app.c:9);fill (app.c:7)".to_owned(),
+            pages: 64,
+            ..FirstTouchLine::default()
+        }];
+        let found = made.find(first_touch::find);
+        let grid = found.iter().find(|f| f.object == Some(ObjectIx(0)));
+        let evidence = grid.expect("a finding").evidence.clone();
+        evidence
+            .into_iter()
+            .find(|e| e.starts_with("The first touch is"))
+            .expect("a line")
+    };
+    assert!(told("solve").contains(", when the memory was that of earlier. It was called"));
+    assert!(told("main").contains(": that is the line to change. It was called"));
+}
+
+/// A region that OpenMP runs is one also where a single thread has all of its rounds.
+#[test]
+fn a_region_that_one_thread_does_alone_is_no_place_outside_of_regions() {
+    let mut made = blocks(|_| 0);
+    made.profile.first_touch_lines = vec![FirstTouchLine {
+        file: "/src/app.c".to_owned(),
+        line: 7,
+        function: "fill".to_owned(),
+        path: "main (app.c:20);GOMP_parallel (libgomp.so.1);fill (app.c:7)".to_owned(),
+        pages: 64,
+        ..FirstTouchLine::default()
+    }];
+    let found = made.finds(first_touch::find);
+    let said = found.evidence.last().expect("a line");
+    assert!(
+        said.contains(", in a parallel region that one thread does alone: that is"),
+        "{said}"
+    );
+}
+
+/// Stockfish allocates its table of positions three times, and works with the last one.
+#[test]
+fn a_block_that_is_used_more_than_others_of_its_site_is_no_hot_stretch() {
+    let cold = Made::new(4).used(128, 0, &[1; 4], &[1; 4]);
+    let mut made = cold.used(64, 0, &[100; 4], &[100; 4]).named("grid", 192);
+    made.finds(concentrated::find);
+    made.profile.objects[0].count = 3;
+    made.finds_nothing(concentrated::find);
+}
