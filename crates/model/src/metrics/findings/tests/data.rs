@@ -300,24 +300,6 @@ fn most_accesses_go_to_shared_pages() {
     made(49).finds_nothing(shared_by_all::find);
 }
 
-/// From E_app 2/3 on its pages belong to one node each, but where that node makes as much of everything.
-#[test]
-fn what_is_read_by_one_node_needs_no_copy() {
-    let alone = |most: u64| Made::new(4).pages(64, 0, &[most, 100 - most]);
-    let beside = |most: u64| {
-        alone(most)
-            .named("grid", 64)
-            .pages(64, 0, &[100 - most, most])
-    };
-    beside(60).finds(read_mostly::find);
-    beside(70).finds_nothing(read_mostly::find);
-    let found = alone(70).named("grid", 64).finds(read_mostly::find);
-    assert!(
-        found.title.ends_with("saves 30 % remote accesses"),
-        "{found:?}"
-    );
-}
-
 /// The caches of a node, a quarter of all, hold 64 pages.
 #[test]
 fn what_a_nodes_caches_hold_needs_no_copy() {

@@ -1,7 +1,7 @@
 //! Whose pages are: of the one that works, of what had the memory before.
 use super::data::{blocks, close, shared};
 use super::Made;
-use crate::metrics::findings::{concentrated, first_touch, remote};
+use crate::metrics::findings::{concentrated, first_touch, read_mostly, remote};
 use hither_profile::*;
 
 /// One thread works for three that hardly do: it makes most accesses to every page because it makes most of all,
@@ -126,4 +126,22 @@ fn a_block_that_is_used_more_than_others_of_its_site_is_no_hot_stretch() {
     made.finds(concentrated::find);
     made.profile.objects[0].count = 3;
     made.finds_nothing(concentrated::find);
+}
+
+/// From E_app 2/3 on its pages belong to one node each, but where that node makes as much of everything.
+#[test]
+fn what_is_read_by_one_node_needs_no_copy() {
+    let alone = |most: u64| Made::new(4).pages(64, 0, &[most, 100 - most]);
+    let beside = |most: u64| {
+        alone(most)
+            .named("grid", 64)
+            .pages(64, 0, &[100 - most, most])
+    };
+    beside(60).finds(read_mostly::find);
+    beside(70).finds_nothing(read_mostly::find);
+    let found = alone(70).named("grid", 64).finds(read_mostly::find);
+    assert!(
+        found.title.ends_with("saves 30 % remote accesses"),
+        "{found:?}"
+    );
 }
