@@ -1,7 +1,7 @@
 //! The verdict: whether placing threads, pages, both or neither would help this program, and why.
 use super::evidence::SharingEvidence;
 use super::memory_traffic::PageTraffic;
-use super::thresholds::{ACC_RIGHT, COHERENCE_MIN, E_HIGH, FAR_FETCH};
+use super::thresholds::{ACC_RIGHT, COHERENCE_MIN, FAR_FETCH};
 use crate::units;
 use hither_profile::TrafficUnit;
 use serde::Serialize;
@@ -159,11 +159,11 @@ impl MappingVerdict {
 
 fn sentence(e: &VerdictInput, threads: Answer, data: Answer) -> &'static str {
     use Answer::{No, Unknown, Yes};
-    // Where all nodes use the same pages, any node that uses one a little more is right.
+    // Where all nodes use the same pages, any node that uses one a little more is right, or that which works most.
     let already_right = e.nodes > 1
         && e.saw_use_of_pages()
         && e.page_traffic
-            .is_some_and(|p| p.best >= E_HIGH && p.first_touch.is_some_and(|a| a.app >= ACC_RIGHT));
+            .is_some_and(|p| p.belongs() && p.first_touch.is_some_and(|a| a.app >= ACC_RIGHT));
     match (threads, data) {
         _ if e.threads == 0 => "nothing to place: no memory access was traced",
         (_, Yes) if e.threads == 1 => "one thread: nothing to place but data",

@@ -145,3 +145,18 @@ fn what_is_read_by_one_node_needs_no_copy() {
         "{found:?}"
     );
 }
+
+/// XSBench on two nodes, of which one has two thirds of the work: its table lies on one of them as well as on the other.
+#[test]
+fn first_touch_is_not_right_for_pages_of_all() {
+    let sentence = |first, second| {
+        let made = Made::new(2).pages(32, 0, first).pages(32, 0, second);
+        made.analysis().report.verdict.sentence
+    };
+    let right = "nothing to gain, first touch is already right";
+    assert_eq!(
+        sentence(&[70, 30], &[70, 30]),
+        "suitable for neither thread mapping nor data mapping"
+    );
+    assert_eq!(sentence(&[97, 3], &[95, 5]), right);
+}
