@@ -1,5 +1,6 @@
 //! Which processing units a thread may run on, by the kernel's numbers and for any
 //! number of them (cpu_set_t ends at 1024).
+use crate::errno::check;
 use std::fmt;
 use std::io;
 
@@ -54,10 +55,7 @@ impl CpuMask {
         // SAFETY: the kernel reads `bytes` bytes, which the vector has.
         let got =
             unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, bytes, self.0.as_ptr()) };
-        match got {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
+        check(got).map(drop)
     }
 
     #[must_use]

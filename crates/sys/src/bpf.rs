@@ -16,10 +16,11 @@ pub use fault_filter::{filter_bit, page_hash, FaultFilter, FILTER_BITS};
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::errno::{check, owned_fd};
 use crate::faults::{KernelEvent, PageFault};
 use program::{assemble, ProgramRelocations, TracepointKind, RECORD_BYTES};
 
@@ -157,12 +158,7 @@ fn bpf_fd<T>(command: libc::c_int, attributes: &T) -> io::Result<OwnedFd> {
             size_of::<T>(),
         )
     };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let fd = i32::try_from(fd).map_err(io::Error::other)?;
-    // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    owned_fd(fd)
 }
 
 fn create_map(kind: u32, key: u32, value: u32, entries: u32, flags: u32) -> io::Result<OwnedFd> {
@@ -188,10 +184,7 @@ fn map_element<V>(command: libc::c_int, map: &OwnedFd, key: &i32, value: &mut V)
     // SAFETY: the kernel reads four bytes of the key and reads or writes as many of the value
     // as the map's values have: 4 where V is i32, 8 where it is u64, as the callers see to.
     let done = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attributes, size) };
-    match done {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(done).map(drop)
 }
 
 /// Loads a program and has it run at a tracepoint as long as the descriptor is open.

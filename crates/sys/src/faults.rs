@@ -19,6 +19,7 @@ use perf_event_open_sys::bindings::{
 };
 use perf_event_open_sys::ioctls;
 
+use crate::errno::check;
 use crate::perf;
 
 /// What a sample holds, in this order: process and thread, time, address, processor.
@@ -124,10 +125,7 @@ impl PerfFaultMonitor {
         for (ring, &cpu) in self.rings.iter().zip(cpus) {
             let event = open_fault_event(tid, cpu, FirstEnabled::Now, self.user_only)?;
             // SAFETY: this request takes a descriptor as an integer, no pointer.
-            let done = unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), ring.event.as_raw_fd()) };
-            if done < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            check(unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), ring.event.as_raw_fd()) })?;
             self.others.push(event);
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! What it takes, besides [`crate::ptrace`], to have a thread of another process make system
 //! calls and go on as if nothing had been.
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use linux_raw_sys::general::{
     UFFD_FEATURE_EVENT_FORK, UFFD_FEATURE_EVENT_REMAP, UFFD_FEATURE_EVENT_REMOVE,
@@ -10,6 +10,7 @@ use linux_raw_sys::general::{
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 
+use crate::errno::{check, owned_fd};
 use crate::userfaultfd;
 
 /// Follows one thread, and nothing that it creates. If we end, it goes on.
@@ -31,10 +32,7 @@ pub fn seize_thread(tid: i32) -> io::Result<()> {
 pub fn detach(tid: i32, signal: i32) -> io::Result<()> {
     let signal = usize::try_from(signal).unwrap_or(0);
     // SAFETY: this request takes numbers only.
-    match unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0usize, signal) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
+    check(unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0usize, signal) }).map(drop)
 }
 
 const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
@@ -66,10 +64,8 @@ pub fn rseq_address(tid: i32) -> io::Result<Option<u64>> {
             &raw mut configuration,
         )
     };
-    match got {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok((configuration.pointer != 0).then_some(configuration.pointer)),
-    }
+    check(got)?;
+    Ok((configuration.pointer != 0).then_some(configuration.pointer))
 }
 
 /// Where a thread says which locks it holds that others are to be told of at its end: in
@@ -89,10 +85,8 @@ pub fn robust_list_address(tid: i32) -> io::Result<Option<u64>> {
             &raw mut length,
         )
     };
-    match got {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok((head != 0).then_some(head)),
-    }
+    check(got)?;
+    Ok((head != 0).then_some(head))
 }
 
 /// Linux 6.9
@@ -103,15 +97,10 @@ const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
 /// # Errors
 /// EINVAL before Linux 6.9; ESRCH, EPERM, EBADF.
 pub fn copy_descriptor(tid: i32, fd: i32) -> io::Result<OwnedFd> {
-    let owned = |fd: libc::c_long| match i32::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    };
     // SAFETY: takes numbers only.
-    let thread = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD) })?;
+    let thread = owned_fd(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD) })?;
     // SAFETY: takes numbers only.
-    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, thread.as_raw_fd(), fd, 0) })
+    owned_fd(unsafe { libc::syscall(libc::SYS_pidfd_getfd, thread.as_raw_fd(), fd, 0) })
 }
 
 /// What the agent needs of a userfaultfd.

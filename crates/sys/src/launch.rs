@@ -12,6 +12,7 @@ use std::process::Command;
 
 use nix::unistd::Pid;
 
+use crate::errno::check;
 use crate::seccomp::{self, SockFilter};
 
 /// What the child does before it becomes the program.
@@ -60,10 +61,7 @@ pub fn set_mempolicy(mode: i32, nodes: &[u64]) -> io::Result<()> {
     // SAFETY: the kernel reads as many bits of the nodes as there are (it takes one more
     // than it reads), and writes nothing.
     let got = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, at, bits) };
-    match got {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(got).map(drop)
 }
 
 /// Keeps nothing of what this process was given but the descriptors `keep`: no stdio, no
@@ -79,9 +77,7 @@ pub fn release_inherited_files(keep: &[RawFd]) -> io::Result<()> {
         .open("/dev/null")?;
     for fd in 0..3 {
         // SAFETY: dup2 replaces one of our descriptors, which std never closes.
-        if unsafe { libc::dup2(null.as_raw_fd(), fd) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::dup2(null.as_raw_fd(), fd) })?;
     }
     drop(null);
     let mut keep: Vec<u32> = keep

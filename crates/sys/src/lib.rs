@@ -2,6 +2,7 @@
 pub mod affinity;
 pub mod bpf;
 pub mod burst_segment;
+mod errno;
 pub mod faults;
 pub mod freed_memory;
 mod ids;

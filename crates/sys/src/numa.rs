@@ -1,4 +1,5 @@
 //! Where the pages of a process lie, and moving them: move_pages(2).
+use crate::errno::check;
 use nix::unistd::Pid;
 use std::io;
 
@@ -60,15 +61,8 @@ fn call_move_pages(pid: Pid, addresses: &[u64], nodes: Option<&[i32]>) -> io::Re
         )
     };
     // A result above 0 is the number of pages that were not moved; `status` says which.
-    check(result.min(0))?;
+    check(result)?;
     Ok(status)
-}
-
-fn check(result: libc::c_long) -> io::Result<()> {
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]

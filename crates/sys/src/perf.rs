@@ -2,8 +2,9 @@
 //! without stopping them: a hardware breakpoint on its first instruction.
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 
+use crate::errno::{check, owned_fd};
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 use perf_event_open_sys::ioctls;
 
@@ -67,10 +68,7 @@ impl PerfCounter {
         let change = if on { ioctls::ENABLE } else { ioctls::DISABLE };
         // SAFETY: these requests take an integer, no pointer, and the descriptor is ours.
         let done = unsafe { change(self.event.as_raw_fd(), 0) };
-        match done {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(done).map(drop)
     }
 
     /// The sum over all that are or were counted.
@@ -128,11 +126,7 @@ pub(crate) fn perf_event_open(
     let fd = unsafe {
         perf_event_open_sys::perf_event_open(&raw mut attributes, tid, cpu, NO_GROUP, flags)
     };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
-    Ok(unsafe { File::from_raw_fd(fd) })
+    owned_fd(fd).map(File::from)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! this machine and user may do. What the files of /proc say is not asked here.
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -11,26 +11,12 @@ use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::Pid;
 use perf_event_open_sys::bindings;
 
+use crate::errno::{check, owned_fd};
 use crate::perf::{event_attributes, perf_event_open, ANY_CPU};
 use crate::{seccomp, userfaultfd};
 
 /// `userfaultfd` can lift write protection itself, so that no write waits (Linux 6.7).
 pub const UFFD_FEATURE_WP_ASYNC: u64 = linux_raw_sys::general::UFFD_FEATURE_WP_ASYNC as u64;
-
-fn check(result: libc::c_long) -> io::Result<libc::c_long> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
-}
-
-fn owned_fd(fd: libc::c_long) -> io::Result<OwnedFd> {
-    let fd = i32::try_from(check(fd)?).map_err(io::Error::other)?;
-    // SAFETY: the callers pass what the kernel has just returned as a new descriptor,
-    // which nothing else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
 
 /// Opens a software event that reports the address of each page fault of this thread, those
 /// inside of system calls too unless `user_only`.
@@ -152,9 +138,7 @@ pub fn sparse_mapping(bytes: usize) -> io::Result<()> {
 
 fn map_and_touch(bytes: usize) -> io::Result<()> {
     // SAFETY: the name is a NUL-terminated literal.
-    let fd = owned_fd(
-        unsafe { libc::memfd_create(c"hither-probe".as_ptr(), libc::MFD_CLOEXEC) }.into(),
-    )?;
+    let fd = owned_fd(unsafe { libc::memfd_create(c"hither-probe".as_ptr(), libc::MFD_CLOEXEC) })?;
     File::from(fd.try_clone()?).set_len(bytes as u64)?;
     let (prot, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,

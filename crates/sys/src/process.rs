@@ -1,7 +1,7 @@
 //! Starting and watching programs: what std and nix leave to `unsafe`.
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::OnceLock;
 
+use crate::errno::{check, owned_fd};
 use nix::sys::resource::{getrlimit, setrlimit, Resource, RLIM_INFINITY};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::unistd::Pid;
@@ -224,10 +225,7 @@ pub fn end_copy(work: impl FnOnce() -> u8) -> ! {
 /// ESRCH, EPERM.
 pub fn send_signal(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: kill takes two numbers.
-    match unsafe { libc::kill(pid, signal) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
 /// A descriptor that becomes readable when process `pid` ends.
@@ -236,13 +234,7 @@ pub fn send_signal(pid: i32, signal: i32) -> io::Result<()> {
 /// As pidfd_open(2): no such process, or a kernel before 5.3.
 pub fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes two integers and touches no memory of ours.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let fd = i32::try_from(fd).map_err(io::Error::other)?;
-    // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    owned_fd(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })
 }
 
 /// Whether the file has capabilities (security.capability), which exec grants.

@@ -2,6 +2,7 @@
 //! signals, which nix cannot represent.
 use std::io;
 
+use crate::errno::check;
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 
@@ -217,10 +218,7 @@ pub enum ResumeMode {
 fn ptrace_request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: used only with requests whose data is a number for the kernel, or a pointer
     // that the caller keeps valid for the size that it names in `address`.
-    match unsafe { libc::ptrace(kind, tid, address, data) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
+    check(unsafe { libc::ptrace(kind, tid, address, data) }).map(drop)
 }
 
 /// Lets a stopped thread go on, delivering `signal` to it unless 0.

@@ -16,6 +16,7 @@ use nix::sys::resource::{setrlimit, Resource};
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Uid};
 
+use crate::errno::check;
 use crate::seccomp;
 
 /// Whose files may be read.
@@ -121,9 +122,7 @@ fn keep_capabilities(kept: u32) -> io::Result<()> {
     };
     let mut sets = [none; 2];
     // SAFETY: version 3 is two of these, which the kernel writes, behind a header that it reads.
-    if unsafe { libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()) })?;
     let kept = sets[0].permitted & kept;
     let sets = [
         __user_cap_data_struct {
@@ -134,10 +133,7 @@ fn keep_capabilities(kept: u32) -> io::Result<()> {
         none,
     ];
     // SAFETY: as above, but only read.
-    match unsafe { libc::syscall(libc::SYS_capset, &raw mut header, sets.as_ptr()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, sets.as_ptr()) }).map(drop)
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! that was made in it: the kernel itself lifts the protection at the next write
 //! (UFFD_FEATURE_WP_ASYNC, Linux 6.7), and of all pages when the last copy is closed.
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
+use crate::errno::{check, owned_fd};
 use linux_raw_sys::general::{
     uffdio_api, uffdio_range, uffdio_register, uffdio_writeprotect, UFFDIO_REGISTER_MODE_WP,
     UFFD_API, UFFD_USER_MODE_ONLY,
@@ -23,16 +24,7 @@ pub fn create(user_mode_only: bool) -> io::Result<OwnedFd> {
         0
     };
     // SAFETY: userfaultfd takes one integer and touches no memory of ours.
-    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | mode as i32) };
-    new_descriptor(fd)
-}
-
-fn new_descriptor(fd: libc::c_long) -> io::Result<OwnedFd> {
-    match i32::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    }
+    owned_fd(unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | mode as i32) })
 }
 
 /// Turns features of a userfaultfd of any process on (UFFD_FEATURE_*), and gives all that
@@ -48,10 +40,7 @@ pub fn enable_features(faults: BorrowedFd, features: u64) -> io::Result<u64> {
     };
     // SAFETY: the request reads and writes one uffdio_api.
     let got = unsafe { libc::ioctl(faults.as_raw_fd(), UFFDIO_API.into(), &raw mut api) };
-    match got {
-        0 => Ok(api.features),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(got).map(|_| api.features)
 }
 
 fn range(start: u64, len: u64) -> uffdio_range {
@@ -78,10 +67,7 @@ pub fn register_range(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Re
             &raw mut register,
         )
     };
-    match got {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(got).map(drop)
 }
 
 /// Makes the next write to each page of a range (address, bytes) a fault.
@@ -103,8 +89,5 @@ pub fn write_protect(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Res
             &raw mut protect,
         )
     };
-    match got {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(got).map(drop)
 }

@@ -11,6 +11,7 @@ use super::{
     jump, ret_allow, stmt, SockFilter, ARCH_OFFSET, AUDIT_ARCH_X86_64, JMP_JEQ_K, LD_W_ABS,
 };
 use super::{NR_OFFSET, RET_K};
+use crate::errno::check;
 
 /// Asks about sched_getaffinity and sched_setaffinity and lets everything else pass.
 #[must_use]
@@ -166,9 +167,7 @@ pub fn receive_notification(listener: BorrowedFd) -> io::Result<SeccompNotif> {
             &raw mut call,
         )
     };
-    if got < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(got)?;
     Ok(SeccompNotif {
         id: call.id,
         tid: call.pid.cast_signed(),
