@@ -160,6 +160,17 @@ fn clone_untraced_call() -> (libc::c_long, ArgumentCheck) {
     (libc::SYS_clone, test)
 }
 
+/// How a filter begins: the number of the call is loaded, or `foreign` done where it is one of another
+/// architecture.
+fn load_call_number(foreign: SockFilter) -> Vec<SockFilter> {
+    vec![
+        stmt(LD_W_ABS, ARCH_OFFSET),
+        jump(JMP_JEQ_K, AUDIT_ARCH_X86_64, 1, 0),
+        foreign,
+        stmt(LD_W_ABS, NR_OFFSET),
+    ]
+}
+
 /// Builds the filter.
 #[must_use]
 pub fn build_filter(wanted: FilteredCalls) -> Vec<SockFilter> {
@@ -174,12 +185,7 @@ pub fn build_filter(wanted: FilteredCalls) -> Vec<SockFilter> {
     } else if wanted.code {
         calls.push((libc::SYS_mmap, code_mmap_check()));
     }
-    let mut program = vec![
-        stmt(LD_W_ABS, ARCH_OFFSET),
-        jump(JMP_JEQ_K, AUDIT_ARCH_X86_64, 1, 0),
-        ret_allow(),
-        stmt(LD_W_ABS, NR_OFFSET),
-    ];
+    let mut program = load_call_number(ret_allow());
     for (number, test) in calls {
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         // Past the test and the `ret_allow` that ends it.

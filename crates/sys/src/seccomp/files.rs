@@ -1,8 +1,5 @@
 //! The filter of a process that reads files and writes others.
-use super::{
-    jump, ret_allow, stmt, SockFilter, ARCH_OFFSET, AUDIT_ARCH_X86_64, JMP_JEQ_K, JMP_JGE_K,
-    LD_W_ABS, NR_OFFSET, RET_K,
-};
+use super::{jump, load_call_number, ret_allow, stmt, SockFilter, JMP_JEQ_K, JMP_JGE_K, RET_K};
 
 /// What no work on files takes, and what Landlock does not stop: other programs and processes,
 /// connections, whose a file is and who may use it, and settings of the machine. io_uring
@@ -91,14 +88,8 @@ const REFUSED: [libc::c_long; 77] = [
 #[must_use]
 pub fn build_files_filter() -> Vec<SockFilter> {
     let refuse = || stmt(RET_K, libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs());
-    let mut program = vec![
-        stmt(LD_W_ABS, ARCH_OFFSET),
-        jump(JMP_JEQ_K, AUDIT_ARCH_X86_64, 1, 0),
-        refuse(),
-        stmt(LD_W_ABS, NR_OFFSET),
-        jump(JMP_JGE_K, X32_CALLS, 0, 1),
-        refuse(),
-    ];
+    let mut program = load_call_number(refuse());
+    program.extend([jump(JMP_JGE_K, X32_CALLS, 0, 1), refuse()]);
     for call in REFUSED {
         let number = u32::try_from(call).unwrap_or(u32::MAX);
         program.extend([jump(JMP_JEQ_K, number, 0, 1), refuse()]);

@@ -1,7 +1,7 @@
 //! The filter of a process that may read files and nothing else.
 use super::{
-    argument_offset, jump, ret_allow, stmt, SockFilter, ARCH_OFFSET, AUDIT_ARCH_X86_64, JMP_JEQ_K,
-    JMP_JSET_K, LD_W_ABS, NR_OFFSET, RET_K,
+    argument_offset, jump, load_call_number, ret_allow, stmt, SockFilter, JMP_JEQ_K, JMP_JSET_K,
+    LD_W_ABS, RET_K,
 };
 
 /// What reading files takes, in a program with one thread: memory, its own signals, the clock, and
@@ -75,12 +75,7 @@ const CHANGING: u32 = (libc::O_WRONLY
 pub fn build_reading_filter() -> Vec<SockFilter> {
     let refuse = || stmt(RET_K, libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs());
     let number = |of: libc::c_long| u32::try_from(of).unwrap_or(u32::MAX);
-    let mut program = vec![
-        stmt(LD_W_ABS, ARCH_OFFSET),
-        jump(JMP_JEQ_K, AUDIT_ARCH_X86_64, 1, 0),
-        refuse(),
-        stmt(LD_W_ABS, NR_OFFSET),
-    ];
+    let mut program = load_call_number(refuse());
     for call in ALLOWED {
         program.extend([jump(JMP_JEQ_K, number(call), 0, 1), ret_allow()]);
     }
