@@ -1,5 +1,4 @@
 //! What /proc says of a thread: its name, where it ran last, where it may run.
-use crate::program::mpi;
 use hither_profile::PAGE_SIZE;
 use hither_sys::affinity::CpuMask;
 use hither_sys::sandbox::FileRights;
@@ -190,18 +189,6 @@ pub fn command_line(pid: Pid) -> Vec<String> {
     let words = String::from_utf8_lossy(&words).into_owned();
     let words = words.trim_end_matches('\0').split('\0');
     words.map(str::to_owned).collect()
-}
-
-/// The number of process `pid` among the ranks on this host, by its environment.
-#[must_use]
-pub fn mpi_local_rank(pid: Pid) -> Option<u32> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let environment = String::from_utf8_lossy(&environment).into_owned();
-    mpi::local_rank(|name| {
-        let mut all = environment.split('\0');
-        let value = all.find_map(|v| v.strip_prefix(name)?.strip_prefix('='));
-        value.map(str::to_owned)
-    })
 }
 
 #[cfg(test)]

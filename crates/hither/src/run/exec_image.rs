@@ -11,6 +11,8 @@ use super::guide::ExecImage;
 use crate::follow::proc_maps::{read_mappings, MappedFile, MemoryMapping};
 use crate::follow::procfs;
 
+use crate::program::mpi;
+
 const VDSO_NAME: &str = "[vdso]";
 
 /// Process `pid` at the first instruction of a program, and where its vdso is.
@@ -21,7 +23,7 @@ pub fn read_exec_image(pid: Pid, registers: &Registers) -> (ExecImage, Option<u6
     let vdso = vdso.map(|m| m.address);
     let image = ExecImage {
         executable: procfs::executable(pid),
-        rank: procfs::mpi_local_rank(pid),
+        rank: mpi::local_rank_of(pid),
         mappings,
         stack_pointer: registers.rsp,
         stack_limit: stack_limit(pid),

@@ -19,6 +19,7 @@ use crate::follow::job_control::{self, BlockedSignals, WaitEvent};
 use crate::follow::launch;
 use crate::follow::pinning;
 use crate::follow::procfs::{self, ThreadStatus};
+use crate::program::mpi;
 use anyhow::{Context, Result};
 use hither_profile::Nanos;
 use hither_sys::affinity::CpuMask;
@@ -263,7 +264,7 @@ impl ProcPoller {
         }
         let image = ExecImage {
             executable: executable.clone(),
-            rank: procfs::mpi_local_rank(pid),
+            rank: mpi::local_rank_of(pid),
             ..ExecImage::default()
         };
         let initial = if known.is_some() {

@@ -4,6 +4,7 @@ use foldhash::{HashMap, HashMapExt};
 use hither_profile::{Nanos, Process, ProcessIx, RoleFinder, Thread, ThreadIx};
 
 use crate::follow::procfs;
+use crate::program::mpi;
 use hither_sys::{Pid, Tid};
 
 /// Threads of a profile at most.
@@ -112,7 +113,7 @@ impl TaskHistory {
             pid,
             parent,
             procfs::executable(pid),
-            procfs::mpi_local_rank(pid),
+            mpi::local_rank_of(pid),
         );
         self.add(at, (pid, pid), None, String::new());
     }
@@ -190,7 +191,7 @@ impl TaskHistory {
                 pid,
                 None,
                 procfs::executable(pid),
-                procfs::mpi_local_rank(pid),
+                mpi::local_rank_of(pid),
             )?,
         };
         if self.threads.len() >= MOST_THREADS {
