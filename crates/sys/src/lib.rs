@@ -13,6 +13,7 @@ pub mod numa;
 pub mod page_groups;
 pub mod perf;
 pub mod probe;
+pub mod proc_text;
 pub mod process;
 pub mod ptrace;
 pub mod sandbox;

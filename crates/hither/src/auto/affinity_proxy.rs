@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use hither_sys::affinity::CpuMask;
+use hither_sys::proc_text::proc_field;
 use hither_sys::seccomp::notify::{self, SeccompNotif, SeccompNotifResp};
 use hither_sys::{launch, process};
 use nix::libc;
@@ -45,11 +46,10 @@ pub fn is_unfiltered(status: &str) -> bool {
 
 /// Filters of a process, at least one where the kernel does not count them.
 fn filter_count(status: &str) -> u32 {
-    let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
-    match field("Seccomp:").map(str::trim) {
+    match proc_field(status, "Seccomp") {
         None | Some("0") => 0,
         _ => {
-            let count = field("Seccomp_filters:").and_then(|n| n.trim().parse().ok());
+            let count = proc_field(status, "Seccomp_filters").and_then(|n| n.parse().ok());
             count.unwrap_or(u32::MAX)
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use foldhash::HashMap;
-use hither_profile::ThreadIx;
+use hither_profile::{Nanos, ThreadIx};
 use hither_sys::affinity::CpuMask;
 use nix::libc;
 use nix::time::{clock_gettime, ClockId};

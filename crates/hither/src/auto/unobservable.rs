@@ -8,6 +8,7 @@ use anyhow::{bail, Result};
 use nix::errno::Errno;
 
 use crate::follow::procfs;
+use hither_sys::proc_text::proc_field;
 use hither_sys::Pid;
 
 const PERF_EVENT_PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
@@ -55,10 +56,7 @@ fn error_reason(error: &io::Error, paranoid: Option<i32>, root: bool) -> (String
 /// When there is none of this id, it is the kernel's, or another user's.
 pub fn check(pid: Pid) -> Result<()> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.map_or("", |value| value.trim_start_matches(':').trim())
-    };
+    let field = |name| proc_field(&status, name).unwrap_or("");
     let process = field("Tgid");
     if process.is_empty() || field("State").starts_with(['Z', 'X']) {
         bail!("there is no process {pid}");

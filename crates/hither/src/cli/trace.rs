@@ -281,7 +281,7 @@ fn report(profile: &Profile, written: &WriteOutcome, folder: &Path) {
     let recorded = meta.bursts.as_ref().filter(|b| b.accesses > 0);
     if let Some(bursts) = recorded {
         print_stderr(&format!(
-            "recorded {} accesses in {} {}, {}",
+            "recorded {} accesses in {}, {}",
             show_count(bursts.accesses),
             bursts.windows,
             if bursts.windows == 1 {

@@ -1,13 +1,5 @@
 //! The formats of the files in /proc and /sys that are asked. Pure.
 
-/// The value of `key` in lines of `key: value`, as in /proc/self/status and /proc/meminfo.
-pub fn proc_field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    let line = text
-        .lines()
-        .find_map(|l| l.strip_prefix(key)?.strip_prefix(':'));
-    line.map(str::trim)
-}
-
 /// A size in kB, as in /proc/meminfo, in bytes.
 pub fn kilobytes(value: &str) -> Option<u64> {
     value
@@ -70,16 +62,6 @@ pub fn kernel_version(release: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields() {
-        let status = "Name:\tcat\nSeccomp:\t2\nSeccomp_filters:\t1\nCpus_allowed_list:\t0-1\n";
-        let check = |key, expected| assert_eq!(proc_field(status, key), expected);
-        check("Seccomp", Some("2"));
-        check("Cpus_allowed_list", Some("0-1"));
-        check("Cpus", None);
-        check("", None);
-    }
 
     #[test]
     fn sizes() {

@@ -1,8 +1,9 @@
 //! What `hither run` needs: to follow threads, to pin them, to bind pages.
-use super::parse::{bracketed_choice, cgroup, cpu_quota, list_length, proc_field};
+use super::parse::{bracketed_choice, cgroup, cpu_quota, list_length};
 use super::{read_kernel_file, CheckState, CheckedVerb, DoctorCheck};
 use hither_sys::perf::{InheritScope, PerfCounter};
 use hither_sys::probe;
+use hither_sys::proc_text::proc_field;
 
 const POLLING: &str = "pinning from outside, soon after a thread starts (--method polling)";
 

@@ -1,8 +1,9 @@
 //! What `hither trace` needs: a sparse shared mapping, memory, the tracer's libraries,
 //! and that a program really runs under them.
-use super::parse::{kernel_version, kilobytes, proc_field};
+use super::parse::{kernel_version, kilobytes};
 use super::{read_kernel_file, trial, CheckState, CheckedVerb, DoctorCheck};
 use hither_sys::probe;
+use hither_sys::proc_text::proc_field;
 use nix::sys::resource::{getrlimit, Resource, RLIM_INFINITY};
 use std::path::Path;
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 
 use hither_sys::affinity::CpuMask;
+use hither_sys::proc_text::proc_field;
 use hither_sys::{Pid, Tid};
 use nix::libc;
 
@@ -47,12 +48,9 @@ fn give(tid: Tid, mask: &CpuMask, is_there: impl Fn() -> bool) -> io::Result<boo
 /// The first thread of its process, or of the first thread the parent.
 fn creator_of(tid: Tid) -> Option<Tid> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let field = |name: &str| -> Option<Tid> {
-        let value = status.lines().find_map(|line| line.strip_prefix(name))?;
-        value.trim().parse().ok()
-    };
-    let leader = field("Tgid:").filter(|&leader| leader != tid);
-    leader.or_else(|| field("PPid:"))
+    let field = |name| proc_field(&status, name)?.parse().ok();
+    let leader = field("Tgid").filter(|&leader| leader != tid);
+    leader.or_else(|| field("PPid"))
 }
 
 #[cfg(test)]

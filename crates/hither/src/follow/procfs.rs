@@ -1,6 +1,7 @@
 //! What /proc says of a thread: its name, where it ran last, where it may run.
 use hither_profile::PAGE_SIZE;
 use hither_sys::affinity::CpuMask;
+use hither_sys::proc_text::{proc_field, stat_field};
 use hither_sys::sandbox::FileRights;
 use hither_sys::{Cpu, Pid, Tid};
 use serde::{Deserialize, Serialize};
@@ -39,11 +40,10 @@ pub fn read_thread_status(pid: Pid, tid: Tid) -> Option<ThreadStatus> {
     Some(look)
 }
 
-/// `TID (name) state ...`: the name may hold anything, the processor is the 39th field.
+/// `TID (name) state ...`: the name may hold anything.
 fn parse_stat(text: &str) -> Option<ThreadStatus> {
-    let (before, after) = text.rsplit_once(") ")?;
-    let (_, name) = before.split_once('(')?;
-    let processor = after.split_whitespace().nth(36);
+    let (_, name) = text.rsplit_once(") ")?.0.split_once('(')?;
+    let processor = stat_field(text, 39);
     Some(ThreadStatus {
         name: name.to_owned(),
         ran: processor.and_then(|p| p.parse().ok()).map(Cpu),
@@ -104,21 +104,17 @@ pub fn is_stopped(pid: Pid) -> bool {
 #[must_use]
 pub fn file_rights(pid: Pid) -> Option<FileRights> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
     // Real, effective, saved, of the file system.
-    let last = |name| line(name)?.split_whitespace().nth(3)?.parse().ok();
-    let groups = line("Groups:")?.split_whitespace();
+    let last = |name| {
+        let ids = proc_field(&status, name)?;
+        ids.split_whitespace().nth(3)?.parse().ok()
+    };
+    let groups = proc_field(&status, "Groups")?.split_whitespace();
     Some(FileRights {
-        user: last("Uid:")?,
-        group: last("Gid:")?,
+        user: last("Uid")?,
+        group: last("Gid")?,
         groups: groups.filter_map(|group| group.parse().ok()).collect(),
     })
-}
-
-/// A field of a stat file, counted from 1 as proc(5) does, behind the name, which may hold
-/// anything.
-fn stat_field(stat: &str, field: usize) -> Option<&str> {
-    stat.rsplit_once(") ")?.1.split_whitespace().nth(field - 3)
 }
 
 /// Memory of a process that is there, in bytes.

@@ -3,6 +3,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use hither_profile::is_in_memory;
+use hither_sys::proc_text::soft_limit;
 use hither_sys::ptrace::Registers;
 use hither_sys::{Pid, Tid};
 use nix::sys::statfs::{statfs, HUGETLBFS_MAGIC, TMPFS_MAGIC};
@@ -10,7 +11,6 @@ use nix::sys::statfs::{statfs, HUGETLBFS_MAGIC, TMPFS_MAGIC};
 use super::guide::ExecImage;
 use crate::follow::proc_maps::{read_mappings, MappedFile, MemoryMapping};
 use crate::follow::procfs;
-
 use crate::program::mpi;
 
 const VDSO_NAME: &str = "[vdso]";
@@ -33,10 +33,7 @@ pub fn read_exec_image(pid: Pid, registers: &Registers) -> (ExecImage, Option<u6
 
 fn stack_limit(pid: Pid) -> u64 {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-    let line = limits
-        .lines()
-        .find_map(|l| l.strip_prefix("Max stack size"));
-    let soft = line.and_then(|l| l.split_whitespace().next());
+    let soft = soft_limit(&limits, "Max stack size");
     soft.and_then(|s| s.parse().ok()).unwrap_or(u64::MAX)
 }
 

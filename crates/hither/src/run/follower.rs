@@ -2,6 +2,7 @@
 //! process that it left behind.
 use std::io::{Read, Write};
 
+use hither_sys::proc_text::proc_field;
 use hither_sys::ptrace;
 
 use super::handover::{send_report, FollowJob, FollowReport};
@@ -33,8 +34,8 @@ pub fn follow_program(job: FollowJob) -> bool {
 /// Why the program cannot be followed.
 fn why_refused(pid: Pid, error: &std::io::Error) -> FollowRefusal {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"));
-    let tracer = tracer.and_then(|t| t.trim().parse().ok()).unwrap_or(0);
+    let tracer = proc_field(&status, "TracerPid");
+    let tracer = tracer.and_then(|t| t.parse().ok()).unwrap_or(0);
     if tracer == 0 {
         return FollowRefusal::Forbidden(error.to_string());
     }

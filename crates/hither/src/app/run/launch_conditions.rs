@@ -1,6 +1,8 @@
 //! What the program finds around it that may pin threads or bind memory as well.
 use std::fs;
 
+use hither_sys::proc_text::proc_field;
+
 use crate::program::target::TargetProgram;
 use crate::run::pinning_conflicts::{open_mpi_pins, policy_of, LaunchConditions};
 
@@ -30,10 +32,7 @@ pub fn launch_conditions(
 }
 
 fn allowed_cpus() -> Option<String> {
-    let status = read("/proc/self/status");
-    let mut lines = status.lines();
-    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    list.map(|list| list.trim().to_owned())
+    proc_field(&read("/proc/self/status"), "Cpus_allowed_list").map(str::to_owned)
 }
 
 /// A small file of the kernel without the line end; nothing where there is none.

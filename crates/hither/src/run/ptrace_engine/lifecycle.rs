@@ -4,6 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use hither_profile::RunEnd;
+use hither_sys::proc_text::proc_field;
 use hither_sys::ptrace::{self, ResumeMode, TraceeEvent};
 
 use super::pending::PendingSyscall;
@@ -95,13 +96,10 @@ impl PtraceEngine<'_> {
     /// A thread that may have created `new`: of its process or of its parent.
     fn likely_creator(&self, new: Tid) -> Tid {
         let status = std::fs::read_to_string(format!("/proc/{new}/status")).unwrap_or_default();
-        let field = |name: &str| {
-            let line = status.lines().find_map(|l| l.strip_prefix(name));
-            line.and_then(|l| l.trim().parse().ok())
-        };
+        let field = |name| proc_field(&status, name)?.parse().ok();
         let of = |pid: Option<Pid>| self.threads.threads_of(pid.unwrap_or(0)).first().copied();
-        let sibling = of(field("Tgid:"));
-        sibling.or_else(|| of(field("PPid:"))).unwrap_or(self.main)
+        let sibling = of(field("Tgid"));
+        sibling.or_else(|| of(field("PPid"))).unwrap_or(self.main)
     }
 
     /// Nothing that is known made this process.

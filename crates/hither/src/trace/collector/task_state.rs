@@ -1,11 +1,11 @@
 //! The states of tasks, by their letters in proc(5).
+use hither_sys::proc_text::stat_field;
 use std::fs;
 
 /// Of thread `tid` of process `pid`; `None` where it is gone.
 pub fn state(pid: i32, tid: i32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    after_name.chars().next()
+    stat_field(&stat, 3)?.chars().next()
 }
 
 /// Whether a thread of the process runs or waits for nothing but a processor.

@@ -3,6 +3,7 @@ use std::fs;
 
 use super::movable_regions;
 use crate::auto::affinity_proxy::is_unfiltered;
+use hither_sys::proc_text::{proc_field, soft_limit, stat_field};
 use hither_sys::{Pid, Tid};
 
 /// A bit of a set of capabilities.
@@ -24,8 +25,7 @@ pub enum AgentRefusal {
 pub fn is_undisturbed(pid: Pid) -> Result<(), AgentRefusal> {
     let unfit = |why: &str| Err(AgentRefusal::Now(why.to_owned()));
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"));
-    if tracer.is_some_and(|tracer| tracer.trim() != "0") {
+    if proc_field(&status, "TracerPid").is_some_and(|tracer| tracer != "0") {
         return unfit("somebody else follows it already");
     }
     if !is_unfiltered(&status) {
@@ -50,8 +50,8 @@ pub fn is_undisturbed(pid: Pid) -> Result<(), AgentRefusal> {
 /// may not do, as all that a thread in it has is the program's.
 pub fn may_watch_the_kernel(pid: Pid) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let effective = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    let effective = proc_field(&status, "CapEff");
+    let effective = effective.and_then(|set| u64::from_str_radix(set, 16).ok());
     let users = |of: &str| fs::read_link(format!("/proc/{of}/ns/user")).ok();
     effective.is_some_and(|set| set >> CAP_SYS_PTRACE & 1 == 1)
         && users("self").is_some_and(|own| users(&pid.to_string()) == Some(own))
@@ -72,16 +72,12 @@ pub fn credentials(pid: Pid, tid: Tid) -> Vec<String> {
 /// Whether it leaves a core file when it crashes.
 pub fn leaves_core(pid: Pid) -> bool {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-    let mut lines = limits.lines();
-    let core = lines.find_map(|l| l.strip_prefix("Max core file size"));
-    core.and_then(|l| l.split_whitespace().next()) != Some("0")
+    soft_limit(&limits, "Max core file size") != Some("0")
 }
 
 /// Whether a thread goes before all others that are not such.
 pub fn is_real_time(pid: Pid, tid: Tid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    // The 41st field, counted from behind the name in brackets; 0: normal, 3: batch.
-    let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
-    let policy = after.split(' ').nth(38).unwrap_or("0");
-    !["0", "3"].contains(&policy)
+    // 0: normal, 3: batch.
+    !["0", "3"].contains(&stat_field(&stat, 41).unwrap_or("0"))
 }

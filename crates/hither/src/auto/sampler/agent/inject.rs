@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use hither_sys::proc_text::proc_field;
 #[cfg(not(test))]
 use hither_sys::process;
 use hither_sys::ptrace::{ResumeMode, TraceeEvent};
@@ -241,8 +242,7 @@ fn thread_of(pid: Pid, inner: Tid) -> Option<Tid> {
     procfs::thread_ids(pid).into_iter().find(|&tid| {
         let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"));
         let status = status.unwrap_or_default();
-        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-        let innermost = ids.and_then(|ids| ids.split_whitespace().last());
+        let innermost = proc_field(&status, "NSpid").and_then(|ids| ids.split_whitespace().last());
         // Kernels without namespaces say nothing of it.
         innermost.map_or(tid == inner, |id| id.parse() == Ok(inner))
     })
