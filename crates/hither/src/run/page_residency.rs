@@ -1,10 +1,12 @@
 //! Reads back from the kernel where the pages of a process lie, region by region.
 use super::guide::{PageBind, RecognisedRegion};
 use super::outcome::RegionOutcome;
+use crate::follow::proc_maps::read_mappings;
 use anyhow::{Context, Result};
 use hither_profile::PAGE_SIZE;
 use hither_sys::numa::page_nodes;
 use hither_sys::{Node, Tid};
+use nix::libc;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -115,54 +117,55 @@ impl ResidencyReader {
 
 /// Where /proc/TID/maps shows files mapped privately; empty when it cannot be read.
 fn private_files(tid: Tid) -> Vec<(u64, u64)> {
-    let maps = std::fs::read_to_string(format!("/proc/{tid}/maps")).unwrap_or_default();
-    maps.lines().filter_map(private_file).collect()
-}
-
-/// `55d0a000-55d0c000 rw-p 00003000 08:01 1234  /usr/bin/app` -> its range.
-fn private_file(line: &str) -> Option<(u64, u64)> {
-    let mut fields = line.split_ascii_whitespace();
-    let (start, end) = fields.next()?.split_once('-')?;
-    let private = fields.next()?.ends_with('p');
-    let inode = fields.nth(2)?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    let range = (number(start)?, number(end)?);
-    (private && inode != "0").then_some(range)
+    let mappings = read_mappings(tid).into_iter();
+    let private = mappings.filter(|m| {
+        m.flags & libc::MAP_PRIVATE != 0 && m.file.as_ref().is_some_and(|file| file.ino != 0)
+    });
+    private.map(|m| (m.address, m.address + m.length)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use hither_profile::RegionIx;
+    use std::ffi::OsStr;
     use std::io::{Read, Write};
-    use std::process::{Command, Stdio};
+    use std::os::unix::ffi::OsStrExt;
+    use std::process::{Child, Command, Stdio};
 
+    /// One of them once hid all files that a process maps.
     #[test]
-    fn files_in_maps() {
-        let check = |line, expected| assert_eq!(private_file(line), expected, "{line}");
-        check(
-            "55d0a000-55d0c000 rw-p 00003000 08:01 1234    /usr/bin/my app",
-            Some((0x55d0_a000, 0x55d0_c000)),
-        );
-        check("7f00-8f00 rw-s 00000000 08:01 1234  /dev/shm/x", None);
-        check("7f0000-7f8000 rw-p 00000000 00:00 0   [heap]", None);
-        check("7f0000-7f8000 rw-p 00000000 00:00 0", None);
-        check("", None);
+    fn files_whose_names_are_no_text() {
+        let folder = tempfile::tempdir().expect("tempdir");
+        let program = folder.path().join(OsStr::from_bytes(b"caf\xe9"));
+        // By a process of its own: while this one had it open, it could not be started.
+        let copied = Command::new("cp").arg("/bin/cat").arg(&program).status();
+        assert!(copied.expect("cp").success());
+        let mut child = running_cat(program.as_ref());
+        let files = private_files(i32::try_from(child.id()).expect("pid"));
+        drop(child.stdin.take());
+        child.wait().expect("wait");
+        assert!(!files.is_empty());
     }
 
-    /// A real process, waiting for its input to end; its stack has memory on some node.
-    #[test]
-    fn the_stack_of_another_process() {
-        let mut child = Command::new("cat")
+    /// It waits for its input to end.
+    fn running_cat(program: &OsStr) -> Child {
+        let mut child = Command::new(program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("cat");
-        let mut input = child.stdin.take().expect("a pipe");
+        let input = child.stdin.as_mut().expect("a pipe");
         input.write_all(b"x").expect("write");
-        let mut byte = [0];
         let output = child.stdout.as_mut().expect("a pipe");
-        output.read_exact(&mut byte).expect("it runs");
+        output.read_exact(&mut [0]).expect("it runs");
+        child
+    }
+
+    /// Its stack has memory on some node.
+    #[test]
+    fn the_stack_of_another_process() {
+        let mut child = running_cat("cat".as_ref());
         let pid = i32::try_from(child.id()).expect("pid");
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
         let line = maps
@@ -189,7 +192,7 @@ mod tests {
             ..RecognisedRegion::default()
         };
         let read = read(pid, &[found(0), found(1023)]).expect("move_pages");
-        drop(input);
+        drop(child.stdin.take());
         child.wait().expect("wait");
         let [first, second] = &read[..] else {
             panic!("{read:?}")
