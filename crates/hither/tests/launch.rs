@@ -1,6 +1,11 @@
 //! `hither trace` as a launcher: messages, exit status, signals, ranks. No tracer is
 //! needed: in these tests a shell script stands in for DynamoRIO and just becomes the
 //! program, so what hither itself does to it shows.
+#[path = "common/outcome.rs"]
+#[allow(dead_code)] // Other tests use more of it.
+mod outcome;
+
+use outcome::text;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -74,10 +79,6 @@ impl Place {
 
 fn pid(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).expect("pid"))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The profile's word on how the run ended.

@@ -20,7 +20,7 @@ mod top;
 
 use std::fs;
 
-use common::{run, status, text, wait_for, Place, Running, HITHER};
+use common::{check_refusal, run, status, text, wait_for, Place, Running, HITHER, NOBODY};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 

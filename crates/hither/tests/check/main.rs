@@ -2,12 +2,17 @@
 //! what is refused.
 mod compared;
 mod limits;
+#[path = "../common/outcome.rs"]
+#[allow(dead_code)] // Other tests use more of it.
+mod outcome;
 mod refused;
+#[path = "../common/workloads.rs"]
+mod workloads;
 
 use hither_profile::Profile;
-use std::path::{Path, PathBuf};
+use outcome::text;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 use tempfile::TempDir;
 
 const HITHER: &str = env!("CARGO_BIN_EXE_hither");
@@ -63,23 +68,7 @@ impl Folder {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// A wave equation whose first thread touches all data first, or with `-p` none but its own.
-fn ondes() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let target = Path::new(HITHER).ancestors().nth(2).expect("target");
-        let built = target.join("workloads");
-        let out = Command::new("make")
-            .arg("-C")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads"))
-            .arg(format!("BUILD={}", built.display()))
-            .output()
-            .expect("make, to build the workloads");
-        assert!(out.status.success(), "{}", text(&out.stderr));
-        built.join("ondes")
-    })
+fn ondes() -> PathBuf {
+    workloads::workload("ondes")
 }

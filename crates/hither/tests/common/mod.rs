@@ -1,8 +1,18 @@
 //! What the tests of whole programs share: a folder to work in, commands that may not hang,
 //! their output and status.
+mod installed;
+mod outcome;
+mod workloads;
+
+// Each test uses some of them.
+#[allow(unused_imports)]
+pub use installed::there;
+#[allow(unused_imports)]
+pub use outcome::{check_refusal, status, text};
+
 use std::fs;
 use std::io::{Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -120,28 +130,26 @@ pub fn wait_for(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-pub fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The exit status as a shell shows it.
-pub fn status(output: &Output) -> i32 {
-    use std::os::unix::process::ExitStatusExt;
-    let signal = output.status.signal().map(|signal| 128 + signal);
-    output.status.code().or(signal).expect("a status")
-}
-
 /// A program of `workloads/`.
 pub fn workload(name: &str) -> String {
-    let target = Path::new(HITHER).ancestors().nth(2).expect("target");
-    let program = target.join("workloads").join(name);
+    let program = workloads::workload(name);
     assert!(
         program.exists(),
-        "{} is missing: make -C workloads",
+        "{} cannot be built here",
         program.display()
     );
     program.to_string_lossy().into_owned()
 }
+
+/// What runs a program as the user who has no rights.
+pub const NOBODY: [&str; 6] = [
+    "setpriv",
+    "--reuid",
+    "65534",
+    "--regid",
+    "65534",
+    "--clear-groups",
+];
 
 /// Programs that cannot be followed: how to make one, its name, the exit status that hither
 /// returns, and what its message contains.

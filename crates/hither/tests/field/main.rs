@@ -2,6 +2,7 @@
 //! traced, and must print and return the same; the profile must make sense. Needs the
 //! tracer (`cargo xtask tracer`) and the example programs (`make -C workloads`).
 #[path = "../common/mod.rs"]
+#[allow(dead_code)] // Other tests use more of it.
 mod common;
 mod doctor;
 mod endings;
@@ -17,7 +18,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use common::{run, status, text, wait_for, workload, Place, Running, HITHER};
+use common::{check_refusal, run, status, text, there, wait_for, workload, Place, Running, HITHER};
 use hither_profile::Profile;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;

@@ -16,8 +16,7 @@ const TRACE: [&str; 8] = [
 ];
 
 fn mpi(place: &Place, line: &[&str]) -> Option<Output> {
-    if !place.shell("command -v mpirun").status.success() {
-        eprintln!("skipped: mpirun is not installed");
+    if !there("mpirun") {
         return None;
     }
     let mut command = place.command(line);

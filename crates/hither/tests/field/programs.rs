@@ -246,8 +246,7 @@ func main() {
 fn go() {
     let place = Place::new();
     fs::write(place.path("main.go"), GO).expect("write");
-    if !place.shell("command -v go").status.success() {
-        eprintln!("skipped: go is not installed");
+    if !there("go") {
         return;
     }
     let built =
@@ -283,8 +282,7 @@ class Sum extends Thread {
 fn java_interpreted() {
     let place = Place::new();
     fs::write(place.path("Sum.java"), JAVA).expect("write");
-    if !place.shell("command -v javac").status.success() {
-        eprintln!("skipped: javac is not installed");
+    if !there("javac") {
         return;
     }
     let built = place.shell("javac Sum.java");

@@ -8,13 +8,7 @@ fn check_refused(prepare: &str, line: &[&str], code: i32, part: &str) {
     let prepared = place.shell(prepare);
     assert!(prepared.status.success(), "{}", text(&prepared.stderr));
     let output = place.trace(line);
-    let message = text(&output.stderr);
-    assert_eq!(status(&output), code, "{message}");
-    assert!(
-        message.starts_with("hither: ") && message.contains(part),
-        "{message}"
-    );
-    assert_eq!(message.lines().count(), 1, "{message}");
+    check_refusal(&output, code, &[part]);
     assert!(!place.path("traced.hither").exists());
 }
 

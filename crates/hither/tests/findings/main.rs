@@ -4,3 +4,5 @@ mod data;
 mod lines;
 mod places;
 mod run;
+#[path = "../common/workloads.rs"]
+mod workloads;

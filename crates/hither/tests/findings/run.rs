@@ -1,4 +1,5 @@
 //! Traces a program, once per run of the tests, and asks `hither report` what it finds.
+use crate::workloads::workload;
 use hither_profile::{Finding, FindingKind, Profile};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -68,27 +69,6 @@ fn trace(number: usize, line: &str, environment: &[(&str, &str)], options: &str)
     let profile = hither_profile::read(&path)
         .unwrap_or_else(|error| panic!("{line} left no profile: {error}\n{errors}"));
     Traced { path, profile }
-}
-
-/// A built program of `workloads/`.
-fn workload(name: &str) -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let folder = BUILT.get_or_init(|| {
-        let target = Path::new(HITHER).ancestors().nth(2).expect("target");
-        let folder = target.join("workloads");
-        let mut make = Command::new("make");
-        make.arg("-C");
-        make.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads"));
-        make.arg(format!("BUILD={}", folder.display()));
-        let out = make.output().expect("make, to build the workloads");
-        let errors = String::from_utf8_lossy(&out.stderr);
-        assert!(
-            out.status.success(),
-            "the workloads do not build:\n{errors}"
-        );
-        folder
-    });
-    folder.join(name)
 }
 
 /// What `hither report` finds in a profile with these arguments.

@@ -1,6 +1,8 @@
 //! What needs more than one NUMA node, on the test machine (`tests/guest`). A boot takes
 //! seconds, so a test gives one guest many commands. Where there can be no guest, each
 //! test says so by name, and fails if HITHER_GUEST=required.
+#[path = "../common/installed.rs"]
+mod installed;
 #[path = "../common/placement.rs"]
 mod placement;
 
@@ -13,6 +15,7 @@ mod placed;
 mod program;
 
 use hither_guest::{or_skip, CommandOutput, Guest};
+use installed::there;
 
 const HITHER: &str = env!("CARGO_BIN_EXE_hither");
 

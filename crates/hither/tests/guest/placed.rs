@@ -255,17 +255,6 @@ const MPIRUN: &str =
     "mpirun --oversubscribe --bind-to none --mca plm isolated --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism none -np 4";
 
 /// Whether Debian's package of a program is there; says so where it is not.
-fn there(program: &str) -> bool {
-    let found = Command::new("sh")
-        .args(["-c", &format!("command -v {program}")])
-        .output();
-    let found = found.is_ok_and(|output| output.status.success());
-    if !found {
-        println!("skipped: {program} is not installed");
-    }
-    found
-}
-
 fn foreign(name: &'static str, line: &str) -> Option<Subject> {
     there(name).then(|| Subject {
         name,

@@ -3,17 +3,23 @@
 //! TEST_PACKAGES of the Makefile.
 mod machines;
 mod matrices;
+#[path = "../common/outcome.rs"]
+mod outcome;
 mod phases;
 mod profiles;
 mod refused;
 mod tools;
+#[path = "../common/workloads.rs"]
+mod workloads;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use hither_profile::{read_placement, write, Placement, Profile};
+use outcome::{check_refusal, text};
 use serde_json::Value;
 use tempfile::TempDir;
+use workloads::workload;
 
 const HITHER: &str = env!("CARGO_BIN_EXE_hither");
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/map");
@@ -110,11 +116,7 @@ impl Place {
     fn refuses(&self, args: &[&str], part: &str) {
         let before = self.files();
         let output = self.try_map(args);
-        let message = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
-        assert!(message.starts_with("hither: "), "{message}");
-        assert!(message.contains(part), "{message}");
-        assert_eq!(message.lines().count(), 1, "{message}");
+        check_refusal(&output, 2, &[part]);
         assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
         assert_eq!(self.files(), before);
     }
@@ -123,10 +125,6 @@ impl Place {
 fn numbers(value: &Value) -> Vec<u64> {
     let list = value.as_array().expect("a list");
     list.iter().map(|n| n.as_u64().expect("a number")).collect()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Names in the list of policies or formats that `--list` prints under `title`.

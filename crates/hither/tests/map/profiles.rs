@@ -245,13 +245,8 @@ fn threads_are_not_packed_where_their_data_does_not_fit() {
 
 /// Traces a program of `workloads/` with some threads, in `app.hither`.
 fn traced(line: &[&str], threads: &str) -> Place {
-    let target = Path::new(HITHER).ancestors().nth(2).expect("target");
-    let program = target.join("workloads").join(line[0]);
+    let program = workload(line[0]);
     let program = program.to_str().expect("a path");
-    assert!(
-        Path::new(program).exists(),
-        "{program} is missing: make -C workloads"
-    );
     let place = Place::new();
     let line = [
         &[HITHER, "trace", "-q", "-o", "app", "--", program],

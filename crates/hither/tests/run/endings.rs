@@ -88,12 +88,7 @@ fn the_follower_is_killed() {
     assert_ne!(parent, follower);
     kill(follower, Signal::SIGKILL).expect("kill");
     let output = running.end();
-    let message = text(&output.stderr);
-    assert_eq!(status(&output), 2, "{message}");
-    assert!(
-        message.starts_with("hither: ") && message.lines().count() == 1,
-        "{message}"
-    );
+    check_refusal(&output, 2, &[]);
     place.nobody_left();
 }
 

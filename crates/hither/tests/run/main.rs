@@ -19,7 +19,9 @@ use std::fs;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use common::{run, status, text, wait_for, workload, Place, Running, HITHER};
+use common::{
+    check_refusal, run, status, text, there, wait_for, workload, Place, Running, HITHER, NOBODY,
+};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
@@ -29,14 +31,6 @@ const FIELD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/field");
 const RUN: [&str; 6] = [HITHER, "run", "-q", "--policy", "compact", "--"];
 /// The variable by which what a test started is found.
 const MARK: &str = "HITHER_TEST_PLACE";
-const NOBODY: [&str; 6] = [
-    "setpriv",
-    "--reuid",
-    "65534",
-    "--regid",
-    "65534",
-    "--clear-groups",
-];
 
 impl Place {
     /// A command that [`Place::left`] finds while it or a descendant lives.
@@ -148,14 +142,6 @@ fn built(name: &str) -> &'static str {
 }
 
 /// Whether a program that a test needs is there; says so where it is not.
-fn there(program: &str) -> bool {
-    let found = Place::new().shell(&format!("command -v {program}"));
-    if !found.status.success() {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found.status.success()
-}
-
 fn root() -> bool {
     let root = nix::unistd::getuid().is_root();
     if !root {

@@ -8,13 +8,7 @@ fn check_refused(prepare: &str, line: &[&str], code: i32, part: &str) {
     let prepared = place.shell(prepare);
     assert!(prepared.status.success(), "{}", text(&prepared.stderr));
     let output = place.followed(line);
-    let message = text(&output.stderr);
-    assert_eq!(status(&output), code, "{message}");
-    assert!(
-        message.starts_with("hither: ") && message.contains(part),
-        "{message}"
-    );
-    assert_eq!(message.lines().count(), 1, "{message}");
+    check_refusal(&output, code, &[part]);
     place.nobody_left();
 }
 
@@ -46,13 +40,7 @@ fn what_is_traced_already() {
     ]
     .concat();
     let output = run(place.marked(&line));
-    let message = text(&output.stderr);
-    assert_eq!(status(&output), 2, "{message}");
-    assert!(
-        message.starts_with("hither: ") && message.contains("strace"),
-        "{message}"
-    );
-    assert_eq!(message.lines().count(), 1, "{message}");
+    check_refusal(&output, 2, &["strace"]);
     assert!(!place.path("started").exists());
     place.nobody_left();
 }
@@ -103,9 +91,7 @@ fn where_following_is_forbidden_and_asked_for() {
     ];
     let line = [&[built("deny"), HITHER], &run_so[..], &["touch", "started"]].concat();
     let output = run(place.marked(&line));
-    let message = text(&output.stderr);
-    assert_eq!(status(&output), 2, "{message}");
-    assert!(message.starts_with("hither: "), "{message}");
+    check_refusal(&output, 2, &[]);
     assert!(!place.path("started").exists());
     place.nobody_left();
 }

@@ -147,10 +147,7 @@ fn another_user() {
 fn nested() {
     let place = Place::new();
     let output = place.followed(&[&RUN[..], &["sh", "-c", "echo inside; exit 3"]].concat());
-    let message = text(&output.stderr);
-    assert_eq!(status(&output), 2, "{message}");
-    assert!(message.starts_with("hither: "), "{message}");
-    assert_eq!(message.lines().count(), 1, "{message}");
+    check_refusal(&output, 2, &[]);
     place.nobody_left();
 }
 

@@ -23,3 +23,5 @@ mod slices;
 mod structures;
 mod threads;
 mod view;
+#[path = "../common/workloads.rs"]
+mod workloads;

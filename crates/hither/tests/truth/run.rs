@@ -4,9 +4,10 @@ use std::mem::offset_of;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use crate::workloads::workload;
 use hither_profile::bursts::BurstTrace;
 use hither_profile::Profile;
 use hither_sys::wire::SegmentHeader;
@@ -17,44 +18,16 @@ pub const OPENMP_THREADS: usize = 4;
 
 const NAME: &str = "p.hither";
 
-/// The repository.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The folder of the built workloads: next to the profile folder of the program.
-fn workloads() -> PathBuf {
-    let target = Path::new(env!("CARGO_BIN_EXE_hither")).ancestors().nth(2);
-    target.expect("a target folder").join("workloads")
-}
-
 /// The source of a workload.
 pub fn source(file: &str) -> PathBuf {
-    root().join("workloads").join(file)
-}
-
-/// Builds the workloads, which takes no time when they are up to date.
-fn build() {
-    static BUILT: Once = Once::new();
-    BUILT.call_once(|| {
-        let mut make = Command::new("make");
-        make.arg("-C").arg(root().join("workloads"));
-        make.arg(format!("BUILD={}", workloads().display()));
-        let out = make
-            .output()
-            .expect("make is needed to build the workloads");
-        let errors = String::from_utf8_lossy(&out.stderr);
-        assert!(
-            out.status.success(),
-            "the workloads do not build:\n{errors}"
-        );
-    });
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../workloads")
+        .join(file)
 }
 
 /// Whether the workload could be built on this machine.
-pub fn built(workload: &str) -> bool {
-    build();
-    workloads().join(workload).exists()
+pub fn built(name: &str) -> bool {
+    workload(name).exists()
 }
 
 /// Slices are of wall time by default: two traced programs at once would halve each other's.
@@ -101,9 +74,8 @@ pub fn places_in_code(script: &str) -> u32 {
 
 /// Bytes that the segment has taken at most when looked at while a workload runs as one slice.
 pub fn memory_of_segment(line: &str) -> u64 {
-    build();
     let (program, arguments) = line.split_once(' ').expect("arguments");
-    let program = workloads().join(program).display().to_string();
+    let program = workload(program).display().to_string();
     let command: Vec<_> = std::iter::once(program.as_str())
         .chain(arguments.split(' '))
         .collect();
@@ -194,7 +166,6 @@ impl Run {
 
     /// The profile, how the command ended, and the folder that the profile is in.
     fn kept(self) -> (Profile, Output, TempDir) {
-        build();
         let whole = self.options.iter().any(|o| WHOLE.contains(&o.as_str()));
         let _running = match whole {
             true => (Some(together()), None),
@@ -214,7 +185,7 @@ impl Run {
             .args(&self.options)
             .arg("--")
             .args(&self.prefix)
-            .arg(workloads().join(&self.command[0]))
+            .arg(workload(&self.command[0]))
             .args(&self.command[1..])
             .env("OMP_NUM_THREADS", OPENMP_THREADS.to_string())
             .env("OMP_WAIT_POLICY", "passive")
