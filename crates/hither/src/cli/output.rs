@@ -47,15 +47,30 @@ pub fn profile_folder(name: Option<&Path>, program: &str, host: Option<&str>) ->
 /// When the parent folder is missing or not writable, or something that is no profile
 /// has that name.
 pub fn check(folder: &Path) -> Result<()> {
-    let parent = parent_of(folder);
-    let (shown, parent_shown) = (folder.display(), parent.display());
-    if !parent.is_dir() {
-        bail!("cannot write {shown}: there is no folder {parent_shown}; make it, or choose another place with -o");
-    }
-    if let Err(error) = access(&parent, AccessFlags::W_OK | AccessFlags::X_OK) {
-        bail!("cannot write {shown}: the folder {parent_shown} is not writable ({error}); choose another place with -o");
-    }
+    has_folder(folder, "-o")?;
+    is_writable(&parent_of(folder), folder, "-o")?;
     check_destination(folder)?;
+    Ok(())
+}
+
+/// # Errors
+/// When the folder of `path` is missing; `option` names another place.
+pub fn has_folder(path: &Path, option: &str) -> Result<()> {
+    let (shown, parent) = (path.display(), parent_of(path));
+    if !parent.is_dir() {
+        let parent = parent.display();
+        bail!("cannot write {shown}: there is no folder {parent}; make it, or choose another place with {option}");
+    }
+    Ok(())
+}
+
+/// # Errors
+/// When nothing can be made in `folder`, where `path` belongs.
+pub fn is_writable(folder: &Path, path: &Path, option: &str) -> Result<()> {
+    if let Err(error) = access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
+        let (shown, folder) = (path.display(), folder.display());
+        bail!("cannot write {shown}: the folder {folder} is not writable ({error}); choose another place with {option}");
+    }
     Ok(())
 }
 
@@ -78,11 +93,7 @@ pub fn page_path(name: Option<&Path>, profile: &Path) -> Result<PathBuf> {
         return Ok(path);
     }
     let shown = path.display();
-    let parent = parent_of(&path);
-    if !parent.is_dir() {
-        let parent = parent.display();
-        bail!("cannot write {shown}: there is no folder {parent}; make it, or choose another place with -o");
-    }
+    has_folder(&path, "-o")?;
     check_output_path(&path).with_context(|| format!("cannot write {shown}"))?;
     if path.symlink_metadata().is_ok() && !is_page(&path) {
         bail!("{shown} exists and is no page of hither; it was left as it is: choose another name with -o, or move it away");
@@ -102,8 +113,16 @@ fn is_page(path: &Path) -> bool {
 /// # Errors
 /// When there is no room, or the folder may not be written to.
 pub fn write_page(html: &str, path: &Path) -> Result<()> {
-    let written = OutputPlace::new(path).and_then(|place| place.replace(html.as_bytes()));
-    written.with_context(|| {
+    written(
+        OutputPlace::new(path).and_then(|place| place.replace(html.as_bytes())),
+        path,
+    )
+}
+
+/// # Errors
+/// When `path` was not written, which `done` says.
+pub fn written(done: std::io::Result<()>, path: &Path) -> Result<()> {
+    done.with_context(|| {
         format!(
             "cannot write {}; choose another place with -o",
             path.display()

@@ -1,10 +1,8 @@
 //! Where the placement goes, found out before the work rather than after.
 use super::args::Args;
-use crate::cli::output::is_stdout;
+use crate::cli::output::{has_folder, is_stdout, written};
 use anyhow::{bail, Context, Result};
-use hither_profile::{
-    check_output_path, check_placement_destination, parent_of, OutputPlace, Placement,
-};
+use hither_profile::{check_output_path, check_placement_destination, OutputPlace, Placement};
 use std::path::{Path, PathBuf};
 
 const SUFFIX: &str = ".place.json";
@@ -76,22 +74,13 @@ fn default_name(args: &Args) -> PathBuf {
 }
 
 fn check_writable(path: PathBuf) -> Result<PathBuf> {
-    has_parent(&path)?;
+    has_folder(&path, "-o")?;
     check_placement_destination(&path)?;
     Ok(path)
 }
 
-fn has_parent(path: &Path) -> Result<()> {
-    let (shown, parent) = (path.display(), parent_of(path));
-    if !parent.is_dir() {
-        let parent = parent.display();
-        bail!("cannot write {shown}: there is no folder {parent}; make it, or choose another place with -o");
-    }
-    Ok(())
-}
-
 fn check_new(path: &Path) -> Result<PathBuf> {
-    has_parent(path)?;
+    has_folder(path, "-o")?;
     check_output_path(path).with_context(|| format!("cannot write {}", path.display()))?;
     if path.symlink_metadata().is_ok() {
         bail!(
@@ -104,13 +93,10 @@ fn check_new(path: &Path) -> Result<PathBuf> {
 
 /// Writes text to a new file; what cannot be completed is removed.
 pub fn write_text(text: &str, path: &Path) -> Result<()> {
-    let written = OutputPlace::new(path).and_then(|place| place.create(text.as_bytes()));
-    written.with_context(|| {
-        format!(
-            "cannot write {}; choose another place with -o",
-            path.display()
-        )
-    })
+    written(
+        OutputPlace::new(path).and_then(|place| place.create(text.as_bytes())),
+        path,
+    )
 }
 
 /// Writes a placement.

@@ -5,12 +5,11 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::{bail, Context, Result};
-use nix::unistd::{access, AccessFlags};
 
-use hither_profile::{check_output_path, OutputPlace};
+use hither_profile::{check_output_path, output_folder, OutputPlace};
 use serde::Serialize;
 
-use crate::cli::output::is_stdout;
+use crate::cli::output::{has_folder, is_stdout, is_writable};
 
 /// A file for the outcome. Opened at once where it is there already and no plain file (a
 /// pipe, a terminal); else written under another name and renamed, so that a reader sees
@@ -37,14 +36,9 @@ pub fn destination(path: &Path) -> Result<OutcomeFile> {
         }
         _ => {}
     }
+    has_folder(path, "--export-json")?;
+    is_writable(&output_folder(path), path, "--export-json")?;
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let parent = parent(&path);
-    if !parent.is_dir() {
-        bail!("cannot write {shown}: there is no folder {}; make it, or choose another place with --export-json", parent.display());
-    }
-    if let Err(error) = access(parent, AccessFlags::W_OK | AccessFlags::X_OK) {
-        bail!("cannot write {shown}: the folder {} is not writable ({error}); choose another place with --export-json", parent.display());
-    }
     let place = OutputPlace::new(&path).with_context(failed)?;
     Ok(OutcomeFile::Fresh(place))
 }
@@ -71,13 +65,6 @@ pub fn open_stream(path: &Path) -> Result<File> {
 pub fn stdout() -> Result<File> {
     let own = std::io::stdout().as_fd().try_clone_to_owned();
     Ok(File::from(own.context("cannot write to standard output")?))
-}
-
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    }
 }
 
 impl OutcomeFile {

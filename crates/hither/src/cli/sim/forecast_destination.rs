@@ -1,10 +1,11 @@
 //! Where a prediction is kept: in the profile that it is about, and where the user says.
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, Result};
+use crate::cli::output::has_folder;
+use anyhow::Result;
 use hither_profile::{
-    check_prediction_destination, parent_of, read_prediction, write_prediction,
-    PlacementComparison, Prediction, PREDICTION_FORMAT, PREDICTION_JSON,
+    check_prediction_destination, read_prediction, write_prediction, PlacementComparison,
+    Prediction, PREDICTION_FORMAT, PREDICTION_JSON,
 };
 
 const SUFFIX: &str = ".sim.json";
@@ -15,14 +16,7 @@ const SUFFIX: &str = ".sim.json";
 /// When it cannot be written there.
 pub fn destination(name: &Path) -> Result<PathBuf> {
     let path = with_suffix(name);
-    let parent = parent_of(&path);
-    if !parent.is_dir() {
-        bail!(
-            "cannot write {}: there is no folder {}; make it, or choose another place with -o",
-            path.display(),
-            parent.display()
-        );
-    }
+    has_folder(&path, "-o")?;
     check_prediction_destination(&path)?;
     Ok(path)
 }
