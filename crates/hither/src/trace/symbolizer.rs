@@ -72,16 +72,31 @@ pub struct SourceTextAnswer {
 
 /// Answers from the files of a program. Never fails: what is not known is empty.
 pub trait Symbolizer {
-    fn static_objects(&mut self, file: &Path) -> Vec<StaticObject>;
+    fn static_objects(&mut self, _file: &Path) -> Vec<StaticObject> {
+        Vec::new()
+    }
+
     /// For each of the variables at these addresses its fields, where it is a structure or an array of
     /// them.
-    fn members(&mut self, file: &Path, vaddrs: &[u64]) -> Vec<Vec<StructField>>;
-    fn source_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
+    fn members(&mut self, _file: &Path, _vaddrs: &[u64]) -> Vec<Vec<StructField>> {
+        Vec::new()
+    }
+
+    fn source_line(&mut self, _file: &Path, _vaddr: u64) -> Option<SourceLine> {
+        None
+    }
+
     /// The line of the program's own source: of code that was inlined from a library's header,
     /// where it was; `None` in a library of the system.
-    fn program_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
+    fn program_line(&mut self, _file: &Path, _vaddr: u64) -> Option<SourceLine> {
+        None
+    }
+
     /// `frames`: (module file, vaddr of the call instruction), innermost first.
-    fn allocation_name(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName;
+    fn allocation_name(&mut self, _frames: &[(PathBuf, u64)]) -> AllocationName {
+        AllocationName::default()
+    }
+
     /// The same frames with those that were inlined, innermost first.
     fn call_path(&mut self, _frames: &[(PathBuf, u64)]) -> Vec<SourceLine> {
         Vec::new()

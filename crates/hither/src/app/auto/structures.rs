@@ -181,9 +181,7 @@ fn static_object(variable: &StaticObject, region: &Region, reads: u64) -> Object
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::symbolizer::{self, AllocationName, SourceLine};
     use hither_profile::{PageNo, PageUse, Process};
-    use std::path::PathBuf;
 
     /// A program with three variables: `a` fills most of its second page, `b` what is left of
     /// that and all of the third; no thread touches `c`.
@@ -202,22 +200,6 @@ mod tests {
                 variable("a", 0x41000, 3072),
                 variable("c", 0x45000, 8),
             ]
-        }
-
-        fn members(&mut self, _: &Path, _: &[u64]) -> Vec<Vec<symbolizer::StructField>> {
-            Vec::new()
-        }
-
-        fn program_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
-            None
-        }
-
-        fn source_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
-            None
-        }
-
-        fn allocation_name(&mut self, _: &[(PathBuf, u64)]) -> AllocationName {
-            AllocationName::default()
         }
     }
 

@@ -469,24 +469,4 @@ proptest! {
 /// Knows no symbols.
 struct NoNames;
 
-impl Symbolizer for NoNames {
-    fn static_objects(&mut self, _: &Path) -> Vec<StaticObject> {
-        Vec::new()
-    }
-
-    fn members(&mut self, _: &Path, _: &[u64]) -> Vec<Vec<StructField>> {
-        Vec::new()
-    }
-
-    fn program_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
-        None
-    }
-
-    fn source_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
-        None
-    }
-
-    fn allocation_name(&mut self, _: &[(PathBuf, u64)]) -> AllocationName {
-        AllocationName::default()
-    }
-}
+impl Symbolizer for NoNames {}
