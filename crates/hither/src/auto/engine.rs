@@ -14,7 +14,6 @@ use super::observer::{FaultObserver, FILTERED_RECORD};
 use super::outcome::{AutoOutcome, AutoThreadOutcome};
 use super::page_migration::MOVE_COST;
 use super::pinned_threads::PinnedThread;
-use super::profile_builder::monotonic;
 use super::request::{CpuNodeMap, DetectionMechanism, MappingQuery, OnlineMapper, PlacementScope};
 use super::restore_helper::RestoreHelper;
 use super::sampler::{self, FaultSampler, SamplerContext};
@@ -22,6 +21,7 @@ use super::state::{FaultKind, OnlineState};
 use super::taken_pages::TakenPages;
 use crate::follow::cpu_time::{own_time, to_nanos};
 use crate::follow::procfs;
+use crate::program::clock::monotonic_ns;
 use hither_sys::{Cpu, Pid, Tid};
 
 /// Between two mappings (kMAF 3.4).
@@ -199,7 +199,7 @@ impl OnlineEngine {
         };
         let samplers = &self.samplers;
         let may = |at| samplers.iter().any(|sampler| sampler.may_take(at, &view));
-        let picks = self.state.candidates.pick(monotonic(), wanted, may);
+        let picks = self.state.candidates.pick(monotonic_ns(), wanted, may);
         let view = SamplerContext {
             picks: &picks,
             ..view
@@ -216,7 +216,7 @@ impl OnlineEngine {
         broken.into_iter().for_each(|note| self.state.note(note));
         for sampler in &mut self.samplers {
             for (pid, tid) in sampler.new_own_threads() {
-                self.state.thread_ended(monotonic(), pid, tid);
+                self.state.thread_ended(monotonic_ns(), pid, tid);
                 self.state.profile.disown(tid);
             }
         }
@@ -369,7 +369,9 @@ impl OnlineEngine {
         }
         for &(tid, cpu) in &pinned {
             let number = self.machine.number_of(cpu);
-            state.profile.thread_pinned(monotonic(), tid, cpu.0, number);
+            state
+                .profile
+                .thread_pinned(monotonic_ns(), tid, cpu.0, number);
         }
         if !self.restore_helper.is_alive() {
             state.note("threads were not pinned any more: the process that would free them again was killed".to_owned());
@@ -387,7 +389,7 @@ impl OnlineEngine {
             return;
         }
         for (pid, tid) in self.state.threads.missing_threads() {
-            self.state.thread_ended(monotonic(), pid, tid);
+            self.state.thread_ended(monotonic_ns(), pid, tid);
         }
     }
 

@@ -16,13 +16,14 @@ use super::observed_runs::{ObservedRun, ObservedRuns};
 use super::observer::FaultObserver;
 use super::outcome::AutoOverhead;
 use super::page_migration::{PageMigrator, PageTarget};
-use super::profile_builder::{monotonic, ProfileBuilder as Kept, RemoteFaultCounts};
+use super::profile_builder::{ProfileBuilder as Kept, RemoteFaultCounts};
 use super::remap_trigger::RemapTrigger;
 use super::request::CpuNodeMap;
 use super::sample_candidates::SampleCandidates;
 use super::taken_pages::TakenPages;
 use super::thread_table::ThreadTable;
 use crate::follow::cpu_time::{own_time, CpuClocks, RunQueueWaits};
+use crate::program::clock::monotonic_ns;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -102,7 +103,7 @@ impl OnlineState {
         OnlineState {
             threads: ThreadTable::default(),
             address_spaces: AddressSpaces::default(),
-            profile: Kept::new(monotonic()),
+            profile: Kept::new(monotonic_ns()),
             remote_faults: RemoteFaultCounts::default(),
             matrix: SharingMatrix::default(),
             page_migrator: PageMigrator::default(),
@@ -328,7 +329,7 @@ impl OnlineState {
         for pid in self.address_spaces.processes() {
             self.profile.mapped(pid, &self.address_spaces);
         }
-        let at = monotonic();
+        let at = monotonic_ns();
         for (page, home) in self.page_migrator.fresh.drain(..) {
             if let Some(&node) = machine.nodes.get(home.at()) {
                 self.profile.moved(at, page, home, node);

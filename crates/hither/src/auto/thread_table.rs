@@ -2,13 +2,13 @@
 //! put, and where it might run without us. And the roles whose last thread ended: the next one
 //! has its row and its unit.
 use std::io;
-use std::time::Duration;
 
+use crate::program::clock::clock_ns;
 use foldhash::HashMap;
 use hither_profile::{Nanos, ThreadIx};
 use hither_sys::affinity::CpuMask;
 use nix::libc;
-use nix::time::{clock_gettime, ClockId};
+use nix::time::ClockId;
 
 use super::analysis::SharerId;
 use super::pinned_threads::PinnedThread;
@@ -99,14 +99,12 @@ pub struct ThreadTable {
 /// Sharer ids that can be given out; one number means "none".
 const MAX_THREADS: usize = u16::MAX as usize - 1;
 /// Clock ticks of /proc are always this long.
-const CLOCK_TICK: Duration = Duration::from_millis(10);
+const CLOCK_TICK: Nanos = 10_000_000;
 
 impl ThreadTable {
     /// To be called before records are taken in: they are from before this moment.
     pub fn read_clock(&mut self) {
-        let now = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from);
-        self.now =
-            StartTime(u64::try_from(now.as_nanos() / CLOCK_TICK.as_nanos()).unwrap_or(u64::MAX));
+        self.now = StartTime(clock_ns(ClockId::CLOCK_BOOTTIME) / CLOCK_TICK);
     }
 
     /// Adds a thread. A thread inherits its creator's mask: one that hither set is reset, so that it may

@@ -2,6 +2,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::program::clock::clock_ns;
 use hither_profile::Nanos;
 use nix::time::{clock_getcpuclockid, clock_gettime, ClockId};
 
@@ -113,12 +114,10 @@ fn time_of(pid: Pid) -> Option<Nanos> {
 
 /// Processor time of this process so far.
 pub fn own_time() -> Nanos {
-    let now = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    now.map_or(0, |now| to_nanos(Duration::from(now)))
+    clock_ns(ClockId::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Processor time of this thread so far.
 pub fn thread_time() -> Nanos {
-    let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
-    now.map_or(0, |now| to_nanos(Duration::from(now)))
+    clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }

@@ -1,7 +1,8 @@
 //! The user's program, for every stage that starts one: what a command names, waiting for
 //! it and passing signals on, whether it is a rank of an MPI job,
-//! where its threads synchronise, what machine it runs on.
+//! where its threads synchronise, what machine it runs on, and by what clocks.
 pub mod child;
+pub mod clock;
 pub mod elf_header;
 pub mod mpi;
 pub mod sync_points;

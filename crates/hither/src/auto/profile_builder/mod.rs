@@ -17,13 +17,10 @@ mod task_history;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
-
 use foldhash::{HashMap, HashMapExt};
 use hither_model::locality::is_remote;
 use hither_profile::{Nanos, NodeIx, ProcessIx, SliceIx, ThreadIx};
 use hither_sys::faults::PageFault;
-use nix::time::{clock_gettime, ClockId};
 
 use super::address_spaces::AddressSpaces;
 use super::analysis::{MemoryObject, ObjectPage, SharerId, PAGE};
@@ -243,11 +240,4 @@ impl ProfileBuilder {
     pub fn remote_faults(&self) -> RemoteFaultCounts {
         self.remote_faults
     }
-}
-
-/// Now, by the clock of the observer.
-#[must_use]
-pub fn monotonic() -> Nanos {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }

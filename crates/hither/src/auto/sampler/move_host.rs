@@ -30,9 +30,9 @@ use super::agent::open_regions::{ranges_overlap, MovableRegion, OpenRegions};
 use super::agent::protocol::{self, AgentOrder, AgentPurpose, AgentReport};
 use super::agent::PAGE;
 use super::{MemoryKind, SamplerContext};
-use crate::auto::profile_builder::monotonic;
 use crate::auto::taken_pages::TakenPages;
 use crate::follow::procfs;
+use crate::program::clock::monotonic_ns;
 use hither_sys::{Pid, Tid};
 
 /// What a fault costs the program besides the agent's own time for it: it is stopped, waits, and
@@ -242,7 +242,7 @@ impl AgentHost for MoveHost {
                 None => page_of(regions, random.next_u64() % total)?,
             };
             // As of before the look: orders expire.
-            let at = monotonic();
+            let at = monotonic_ns();
             let harmless = !lists.iter().any(|&list| near(page, list)) && needed.may_take(page);
             harmless.then_some((page, AgentOrder::Take { address: page, at }))
         });

@@ -13,7 +13,6 @@ mod allocated_objects;
 mod allocation_paths;
 mod burst_recorder;
 mod checkpoints;
-mod clock;
 mod code_lines;
 mod comm;
 mod deadline;
@@ -58,6 +57,7 @@ mod unflushed;
 mod window_regions;
 
 use super::symbolizer::Symbolizer;
+use crate::program::clock::monotonic_ns;
 use anyhow::{anyhow, Context, Result};
 use checkpoints::Checkpoints;
 pub use checkpoints::{CheckpointCompletion, CheckpointPlan, ProfileBuild};
@@ -262,7 +262,7 @@ fn collect(
     engine.begin();
     let mut busy = false;
     loop {
-        let left = engine.next_look().saturating_sub(clock::monotonic_ns());
+        let left = engine.next_look().saturating_sub(monotonic_ns());
         let left = Duration::from_nanos(left);
         let wait = match (busy, engine.is_recording()) {
             (true, _) => left.min(BUSY_POLL),

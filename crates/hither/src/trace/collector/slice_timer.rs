@@ -6,8 +6,8 @@
 //! by itself, so it does not matter whether threads run side by side or share processors; those
 //! that executed less than half of what the busiest did wait, and do not make slices longer.
 //! Threads that follow one another in one arena count as one.
-use super::clock::clock_ns;
 use super::task_state;
+use crate::program::clock::clock_ns;
 use hither_profile::{SliceClock, TraceOptions};
 use hither_sys::target_memory::read_words;
 use hither_sys::{wire, Segment};

@@ -13,6 +13,7 @@ mod scribble;
 mod slots;
 
 use super::*;
+use crate::program::clock::monotonic_ns;
 use crate::trace::symbolizer::{AllocationName, SourceLine, StaticObject, StructField};
 use fake::{Fake, MIB};
 use hither_profile::{ObjectKind, PageNo, PairComm, RegionIx, RegionKind, SliceIx, ThreadIx};
@@ -399,7 +400,7 @@ fn a_dead_process_ends_its_threads() {
     child.wait().unwrap();
     f.engine
         .threads
-        .find_dead_processes(&f.engine.segment, clock::monotonic_ns());
+        .find_dead_processes(&f.engine.segment, monotonic_ns());
     f.engine.end_slice();
     f.clock.pass(Duration::from_millis(1));
     f.engine.end_slice();

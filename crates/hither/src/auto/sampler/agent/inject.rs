@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use hither_sys::proc_text::proc_field;
 #[cfg(not(test))]
+use hither_sys::proc_text::proc_field;
 use hither_sys::process;
 use hither_sys::ptrace::{ResumeMode, TraceeEvent};
 use hither_sys::{inject as sys, launch, ptrace};

@@ -8,7 +8,6 @@ mod page_reuse;
 mod retirement;
 
 use super::burst_recorder::BurstRecorder;
-use super::clock::{clock_ns, monotonic_ns};
 use super::comm::{pair_of, CommReader};
 use super::deadline::Deadline;
 use super::events::TargetState;
@@ -20,6 +19,7 @@ use super::slice_timer::SliceTimer;
 use super::slices::SliceRows;
 use super::threads::ThreadTracker;
 use super::{CollectorConfig, LiveStatus};
+use crate::program::clock::{clock_ns, monotonic_ns};
 use hither_profile::binned::{BinnedCounts, CountRow};
 use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::{BurstWriter, PageBudget, Slice};

@@ -1,7 +1,7 @@
 //! What threads recorded, from the segment to the file.
-use super::super::clock::monotonic_ns;
 use super::fake::{Fake, MIB};
 use super::NoNames;
+use crate::program::clock::monotonic_ns;
 use hither_profile::bursts::{BurstTrace, NamedPages, MAX_PLACES};
 use hither_profile::BurstWriter;
 use hither_profile::{write_with_bursts, BurstOptions, ProcessIx, Profile, RegionKind, ThreadIx};

@@ -1,8 +1,8 @@
 //! What the tracer does to the segment, done by hand.
-use super::super::clock::monotonic_ns;
-use super::super::clock::stopped::StoppedClock;
 use super::super::engine::CollectorEngine;
 use super::super::{profile_rows, CollectedRun, Collector, CollectorConfig};
+use crate::program::clock::monotonic_ns;
+use crate::program::clock::stopped::StoppedClock;
 use crate::trace::symbolizer::Symbolizer;
 use hither_profile::{Profile, RunEnd, TraceOptions};
 use hither_sys::wire::{self, SegmentHeader, SegmentProcess, SegmentThread, SideRecord};

@@ -1,15 +1,17 @@
-//! The clocks that slices and costs are measured by.
+//! The clocks of the kernel, which times and costs are measured by.
+use hither_profile::Nanos;
 use nix::time::{clock_gettime, ClockId};
 
 /// Nanoseconds on a clock.
-pub fn clock_ns(id: ClockId) -> u64 {
+pub fn clock_ns(id: ClockId) -> Nanos {
     // These clocks cannot fail on Linux.
     clock_gettime(id).map_or(0, |t| {
         t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
     })
 }
 
-pub fn monotonic_ns() -> u64 {
+/// Now, by the clock that goes as long as the machine runs.
+pub fn monotonic_ns() -> Nanos {
     #[cfg(test)]
     if let Some(now) = stopped::now() {
         return now;
