@@ -36,7 +36,7 @@ impl DataPolicy for BalancedDataPolicy {
     /// page that is known to be on a node it may be on stays there while that node has less
     /// than its share, so that small changes of behaviour do not move everything.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = PagePlacer::new(problem)?;
+        let fill = PagePlacer::new(problem)?;
         let (_, average) = fill.total_and_average();
         let weight = |per_node: &NodeAccesses, _: usize| {
             let (highest, second) = per_node.two_highest();
@@ -45,7 +45,7 @@ impl DataPolicy for BalancedDataPolicy {
                 per_node.total(),
             )
         };
-        for page in fill.unplaced_pages(weight) {
+        fill.place_each(weight, |fill, page| {
             let (per_node, home) = (fill.accesses(page), fill.default_node(page));
             let (highest, _) = per_node.two_highest();
             let evens = |n: usize| {
@@ -56,13 +56,8 @@ impl DataPolicy for BalancedDataPolicy {
                 let stays = fill.current_node(page) == Some(n) && (fill.load[n] as f64) < average;
                 may.then(|| (stays, Reverse(load), per_node.0[n], fill.nearness(home, n)))
             };
-            let any = |n: usize| Some((per_node.0[n], fill.nearness(home, n)));
-            let node = match fill.best_node_if_any(page, evens) {
-                Some(node) => node,
-                None => fill.best_node(page, any)?,
-            };
-            fill.place_page(page, node);
-        }
-        fill.finish()
+            let best = fill.best_node_if_any(page, evens);
+            best.map_or_else(|| fill.most_access_node(page), Ok)
+        })
     }
 }

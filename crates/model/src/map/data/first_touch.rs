@@ -19,13 +19,10 @@ impl DataPolicy for FirstTouchPolicy {
     /// Pages in the order of their touches; if its node is full, a page goes to the nearest one
     /// with room, as in the kernel.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = PagePlacer::new(problem)?;
         let when = |page: usize| Reverse(problem.pages.page(page).touch.map(|t| t.slice));
-        for page in fill.unplaced_pages(|_, page| when(page)) {
-            let home = fill.first_touch_node(page);
-            let node = fill.best_node(page, |n| Some(fill.nearness(home, n)))?;
-            fill.place_page(page, node);
-        }
-        fill.finish()
+        PagePlacer::new(problem)?.place_each(
+            |_, page| when(page),
+            |fill, page| fill.nearest_node(page, fill.first_touch_node(page)),
+        )
     }
 }

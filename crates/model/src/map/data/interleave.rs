@@ -19,30 +19,27 @@ impl DataPolicy for InterleavePolicy {
     /// The node follows from the page's number in the profile, so that it does not change when
     /// other pages are placed later.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = PagePlacer::new(problem)?;
-        for page in fill.unplaced_pages(|_, _| ()) {
+        let in_turn = |fill: &PagePlacer, page| {
             let turn = fill.page(page).number as usize;
-            place_round_robin(&mut fill, page, turn)?;
-        }
-        fill.finish()
+            round_robin_node(fill, page, turn)
+        };
+        PagePlacer::new(problem)?.place_each(|_, _| (), in_turn)
     }
 }
 
-/// Places a page on the node whose turn it is, or on the nearest one with room.
+/// The node whose turn it is, or the nearest one with room for the page.
 ///
 /// # Errors
 /// When no node has room.
-pub(super) fn place_round_robin(
-    fill: &mut PagePlacer,
+pub(super) fn round_robin_node(
+    fill: &PagePlacer,
     page: usize,
     turn: usize,
-) -> Result<(), String> {
+) -> Result<usize, String> {
     let serving = &fill.nodes.serving;
     let at = serving
         .get(turn % serving.len().max(1))
         .copied()
         .unwrap_or(0);
-    let node = fill.best_node(page, |n| Some(fill.nearness(at, n)))?;
-    fill.place_page(page, node);
-    Ok(())
+    fill.nearest_node(page, at)
 }

@@ -105,14 +105,11 @@ impl DataPolicy for KmafPolicy {
     }
 
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = PagePlacer::new(problem)?;
-        for page in fill.unplaced_pages(|per_node, _| (per_node.remote_penalty(), per_node.total()))
-        {
-            let at = self.final_node(&fill, page, fill.default_node(page));
-            let node = fill.best_node(page, |n| Some(fill.nearness(at, n)))?;
-            fill.place_page(page, node);
-        }
-        fill.finish()
+        let choose = |fill: &PagePlacer, page| {
+            let at = self.final_node(fill, page, fill.default_node(page));
+            fill.nearest_node(page, at)
+        };
+        PagePlacer::new(problem)?.place_each(PagePlacer::by_penalty, choose)
     }
 
     /// As kMAF moves it while the program runs: from its first toucher's node, after the step that

@@ -41,10 +41,9 @@ impl DataPolicy for LocalityBalancePolicy {
     }
 
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = PagePlacer::new(problem)?;
+        let fill = PagePlacer::new(problem)?;
         let limit = self.access_limit(&fill);
-        for page in fill.unplaced_pages(|per_node, _| (per_node.remote_penalty(), per_node.total()))
-        {
+        fill.place_each(PagePlacer::by_penalty, |fill, page| {
             let (per_node, home) = (fill.accesses(page), fill.default_node(page));
             // Pages without accesses are no load: no node is too busy for them.
             let idle = per_node.total() == 0;
@@ -52,13 +51,8 @@ impl DataPolicy for LocalityBalancePolicy {
                 let fresh = fill.nodes.serving.contains(&n) && (fill.load[n] as f64) < limit;
                 (fresh || idle).then(|| (per_node.0[n], fill.nearness(home, n)))
             };
-            let any = |n: usize| Some((per_node.0[n], fill.nearness(home, n)));
-            let node = match fill.best_node_if_any(page, below) {
-                Some(node) => node,
-                None => fill.best_node(page, any)?,
-            };
-            fill.place_page(page, node);
-        }
-        fill.finish()
+            let best = fill.best_node_if_any(page, below);
+            best.map_or_else(|| fill.most_access_node(page), Ok)
+        })
     }
 }

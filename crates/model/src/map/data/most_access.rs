@@ -21,15 +21,7 @@ impl DataPolicy for MostAccessPolicy {
     /// When a node is full, the pages that lose least go to their second best node. A page that
     /// several nodes access equally stays where it is.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = PagePlacer::new(problem)?;
-        for page in fill.unplaced_pages(|per_node, _| (per_node.remote_penalty(), per_node.total()))
-        {
-            let (per_node, home) = (fill.accesses(page).0, fill.default_node(page));
-            let merit = |n: usize| Some((per_node[n], fill.nearness(home, n)));
-            let node = fill.best_node(page, merit)?;
-            fill.place_page(page, node);
-        }
-        fill.finish()
+        PagePlacer::new(problem)?.place_each(PagePlacer::by_penalty, PagePlacer::most_access_node)
     }
 
     fn follow(

@@ -1,6 +1,6 @@
 //! Pages by region and by data structure: where the bytes of each are placed, and one decision for
 //! all pages of a group ("key_array: interleave; buf: per page").
-use super::interleave::place_round_robin;
+use super::interleave::round_robin_node;
 use super::kmaf::KmafPolicy;
 use super::page_placer::{NodeAccesses, PagePlacer};
 use super::{DataProblem, PlaceablePages};
@@ -203,7 +203,8 @@ pub fn apply_rules(
             GroupDecision::PerPage => {}
             GroupDecision::Interleave => {
                 for (turn, &p) in free.iter().enumerate() {
-                    place_round_robin(&mut fill, p, turn)?;
+                    let node = round_robin_node(&fill, p, turn)?;
+                    fill.place_page(p, node);
                 }
             }
             GroupDecision::OneNode => place_on_one_node(&mut fill, &free)?,

@@ -189,7 +189,7 @@ impl<'a> PagePlacer<'a> {
 
     /// Pages without a node, large ones first so that they find room, then those with most
     /// of `weight`.
-    pub fn unplaced_pages<K: Ord>(&self, weight: impl Fn(&NodeAccesses, usize) -> K) -> Vec<usize> {
+    fn unplaced_pages<K: Ord>(&self, weight: impl Fn(&NodeAccesses, usize) -> K) -> Vec<usize> {
         let free = (0..self.place.len()).filter(|&p| self.place[p].is_none());
         let mut order: Vec<(Reverse<u64>, Reverse<K>, usize)> = free
             .map(|p| {
@@ -199,6 +199,11 @@ impl<'a> PagePlacer<'a> {
             .collect();
         order.sort_unstable();
         order.into_iter().map(|(_, _, p)| p).collect()
+    }
+
+    /// Pages come first that lose most where they are not on their best node.
+    pub fn by_penalty(per_node: &NodeAccesses, _: usize) -> (u64, u64) {
+        (per_node.remote_penalty(), per_node.total())
     }
 
     /// How near a node is to `home`, as a replacement for it: higher is nearer.
@@ -233,6 +238,17 @@ impl<'a> PagePlacer<'a> {
         merits.max().map(|(_, Reverse(node))| node)
     }
 
+    /// Of the nodes with room for a page the one that accesses it most; of equals the nearest to it.
+    pub fn most_access_node(&self, page: usize) -> Result<usize, String> {
+        let (per_node, home) = (self.accesses(page).0, self.default_node(page));
+        self.best_node(page, |n| Some((per_node[n], self.nearness(home, n))))
+    }
+
+    /// The node nearest to `home` that has room for a page.
+    pub fn nearest_node(&self, page: usize, home: usize) -> Result<usize, String> {
+        self.best_node(page, |n| Some(self.nearness(home, n)))
+    }
+
     /// Puts a page on a node that has room for it.
     pub fn place_page(&mut self, page: usize, node: usize) {
         self.free_bytes[node] -= self.page(page).bytes();
@@ -251,11 +267,20 @@ impl<'a> PagePlacer<'a> {
         &self.place
     }
 
-    /// The node of every page.
+    /// Places each page without a node where `choose` says, in the order of
+    /// [`PagePlacer::unplaced_pages`], and gives the node of every page.
     ///
     /// # Errors
-    /// When a page was left out.
-    pub fn finish(self) -> Result<Vec<NodeIx>, String> {
+    /// Those of `choose`.
+    pub fn place_each<K: Ord>(
+        mut self,
+        weight: impl Fn(&NodeAccesses, usize) -> K,
+        choose: impl Fn(&PagePlacer<'a>, usize) -> Result<usize, String>,
+    ) -> Result<Vec<NodeIx>, String> {
+        for page in self.unplaced_pages(weight) {
+            let node = choose(&self, page)?;
+            self.place_page(page, node);
+        }
         let all: Option<Vec<NodeIx>> = self.place.into_iter().collect();
         all.ok_or_else(|| "the data policy left a page without a node".to_owned())
     }

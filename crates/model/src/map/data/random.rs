@@ -23,15 +23,13 @@ impl DataPolicy for RandomDataPolicy {
 
     /// The node follows from the seed and the page's number in the profile.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = PagePlacer::new(problem)?;
-        for page in fill.unplaced_pages(|_, _| ()) {
-            let seed = Rng::new(self.seed).next_u64();
+        let seed = Rng::new(self.seed).next_u64();
+        let draw = |fill: &PagePlacer, page| {
             let number = u64::from(fill.page(page).number);
             let drawn = Rng::new(seed ^ number).below(fill.nodes.serving.len().max(1));
             let at = fill.nodes.serving.get(drawn).copied().unwrap_or(0);
-            let node = fill.best_node(page, |n| Some(fill.nearness(at, n)))?;
-            fill.place_page(page, node);
-        }
-        fill.finish()
+            fill.nearest_node(page, at)
+        };
+        PagePlacer::new(problem)?.place_each(|_, _| (), draw)
     }
 }
