@@ -8,14 +8,15 @@ use crate::report::page::{
 };
 use crate::report::sparse_table::SparseTable;
 use hither_model::metrics::memory_traffic::{all_fetches, larger_share};
-use hither_model::metrics::page_access::PageAccessTable;
+use hither_model::metrics::page_access::{first_toucher_of_pages, PageAccessTable};
+use hither_model::metrics::page_map::PageMap;
 use hither_model::metrics::structure_rows::{
     group_structures, mean_by_accesses, ListedStructure, StructureGroup,
 };
 use hither_model::metrics::PageSize;
 use hither_model::units::{bytes, count, heap_blocks};
 use hither_profile::{
-    Object, ObjectIx, ObjectKind, ObjectRange, PageNo, Profile, RegionIx, PAGE_SIZE,
+    Object, ObjectIx, ObjectKind, ObjectRange, PageNo, Profile, RegionIx, ThreadIx, PAGE_SIZE,
 };
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
@@ -243,7 +244,7 @@ fn page_maps(
     rows: &[RowGroup],
 ) -> Vec<Option<StructurePageMap>> {
     let usage = PageUsage::new(profile, table);
-    let touchers = first_touch_index(profile);
+    let touchers = first_toucher_of_pages(&profile.first_touch, &profile.regions, PageSize::K4);
     let spans = page_spans(&profile.object_ranges, rows);
     let mut drawn: Vec<UnpackedPageMap> = Vec::new();
     for (row, spans) in spans.iter().enumerate() {
@@ -302,17 +303,10 @@ fn page_spans(ranges: &[ObjectRange], rows: &[RowGroup]) -> Vec<Vec<PageSpan>> {
     spans
 }
 
-fn first_touch_index(profile: &Profile) -> Vec<(PageKey, u32)> {
-    let rows = PageSize::K4.parts(&profile.first_touch, &profile.regions);
-    let mut touchers: Vec<_> = rows.map(|f| ((f.region, f.page), f.thread.0)).collect();
-    touchers.sort_by_key(|t| t.0);
-    touchers
-}
-
 fn draw_page_map(
     profile: &Profile,
     usage: &PageUsage,
-    touchers: &[(PageKey, u32)],
+    touchers: &PageMap<ThreadIx>,
     row: usize,
     spans: &[PageSpan],
 ) -> Option<UnpackedPageMap> {
@@ -376,7 +370,7 @@ fn push_page(density: &mut SparseTable, cells: impl IntoIterator<Item = (u32, u6
     }
 }
 
-fn find_first_toucher(touchers: &[(PageKey, u32)], place: PageKey) -> Option<(u32, u64)> {
-    let at = touchers.binary_search_by_key(&place, |t| t.0).ok()?;
-    Some((touchers[at].1, 1))
+fn find_first_toucher(touchers: &PageMap<ThreadIx>, (region, page): PageKey) -> Option<(u32, u64)> {
+    let toucher = touchers.get(PageSize::K4.page_of(&[], region, page))?;
+    Some((toucher.0, 1))
 }
