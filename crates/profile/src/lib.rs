@@ -39,6 +39,7 @@ pub mod prediction;
 mod redact;
 pub mod tables;
 mod thread_roles;
+pub mod varint;
 mod working_threads;
 
 pub use artefact::ArtefactError;

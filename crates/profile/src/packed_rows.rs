@@ -5,6 +5,7 @@
 //! ```text
 //!   row      one byte: bit n is set where number n differs      its differences
 //! ```
+use crate::varint::{put_varint, take_varint, unzigzag, zigzag};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -36,7 +37,8 @@ impl<R: PackedRow> PackedRows<R> {
         for (bit, (number, before)) in numbers.iter().zip(self.last).enumerate() {
             if *number != before {
                 flags |= 1 << bit;
-                push_difference(&mut self.bytes, number.wrapping_sub(before) as i64);
+                let difference = number.wrapping_sub(before) as i64;
+                put_varint(&mut self.bytes, zigzag(difference));
             }
         }
         self.bytes[flags_at] = flags;
@@ -80,16 +82,6 @@ impl<R: PackedRow> PackedRows<R> {
     }
 }
 
-/// A difference may be negative: the sign goes into the lowest bit.
-fn push_difference(bytes: &mut Vec<u8>, difference: i64) {
-    let mut left = ((difference << 1) ^ (difference >> 63)) as u64;
-    while left >= 0x80 {
-        bytes.push(left as u8 | 0x80);
-        left >>= 7;
-    }
-    bytes.push(left as u8);
-}
-
 /// Goes through rows.
 #[derive(Clone, Debug)]
 pub struct Unpacker<'a, R> {
@@ -107,18 +99,8 @@ impl<R: PackedRow> Iterator for Unpacker<'_, R> {
         while flags != 0 {
             let bit = flags.trailing_zeros() as usize;
             flags &= flags - 1;
-            let (mut coded, mut shift) = (0u64, 0);
-            loop {
-                let (&byte, rest) = left.split_first()?;
-                left = rest;
-                coded |= u64::from(byte & 0x7f) << shift;
-                if byte < 0x80 {
-                    break;
-                }
-                shift += 7;
-            }
-            let difference = (coded >> 1) ^ (coded & 1).wrapping_neg();
-            self.numbers[bit] = self.numbers[bit].wrapping_add(difference);
+            let difference = unzigzag(take_varint(&mut left)?);
+            self.numbers[bit] = self.numbers[bit].wrapping_add_signed(difference);
         }
         self.bytes = left;
         Some(R::from_numbers(&self.numbers))

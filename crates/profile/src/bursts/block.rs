@@ -5,7 +5,8 @@
 //! those of others with the same registers follow; or the bytes of an access whose length
 //! is only known when it happens. A **source** is where a value came from: a register as it
 //! was when the block began, or what an access of the block read.
-use super::framing::{put_varint, unzigzag, zigzag, ByteReader};
+use super::framing::ByteReader;
+use crate::varint::{put_varint, unzigzag, zigzag};
 
 /// General registers of x86-64.
 pub const REGISTER_COUNT: usize = 16;

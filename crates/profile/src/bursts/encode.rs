@@ -2,7 +2,8 @@
 //! target, for streams that come from elsewhere. `decode.rs` explains the code.
 use super::block::BasicBlock;
 use super::decode::{SitePredictor, MAX_LOCALS, MAX_LOCAL_SITES};
-use super::framing::{pack_delta, put_varint, FRESH, MAX_EXECUTIONS, MAX_REACH};
+use super::framing::{pack_delta, FRESH, MAX_EXECUTIONS, MAX_REACH};
+use crate::varint::put_varint;
 use std::collections::HashMap;
 
 /// Accesses after which a piece ends.

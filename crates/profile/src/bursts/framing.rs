@@ -7,6 +7,8 @@
 //! frame = kind (1) length (4) checksum of kind, length and payload (4) payload
 //! ```
 
+use crate::varint::{unzigzag, zigzag};
+
 pub(crate) const BURSTS_FILE: &str = "bursts.bin";
 pub(crate) const MAGIC: [u8; 8] = *b"hiburst\n";
 pub(crate) const VERSION: u32 = 1;
@@ -40,15 +42,6 @@ pub const MAX_WINDOWS: usize = 1 << 20;
 /// Runs of pages with a name, of all windows.
 pub const MAX_PLACES: usize = 4 << 20;
 
-/// Signed to unsigned, small magnitudes first.
-pub(crate) fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
-}
-
-pub(crate) fn unzigzag(code: u64) -> i64 {
-    (code >> 1) as i64 ^ -((code & 1) as i64)
-}
-
 /// The distance from what was predicted; multiples of eight, the commonest, in fewer bits.
 /// Its magnitude is below 2^61.
 pub(crate) fn pack_delta(delta: i64) -> u64 {
@@ -65,14 +58,6 @@ pub(crate) fn unpack_delta(code: u64) -> i64 {
     } else {
         unzigzag(code >> 1)
     }
-}
-
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 /// Bytes being read; every question answers `None` past the end.

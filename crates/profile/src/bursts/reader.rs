@@ -478,7 +478,7 @@ mod tests {
             piece[..4].copy_from_slice(&window.to_le_bytes());
             check(PIECE, &piece, expected);
             let mut places = Vec::new();
-            super::super::framing::put_varint(&mut places, window.into());
+            crate::varint::put_varint(&mut places, window.into());
             check(PLACES, &places, expected);
         };
         one_of(most - 1, Some(()));

@@ -4,7 +4,7 @@
 //! is written all the same.
 use super::staging::StagingFolder;
 use crate::bursts::framing::{
-    self, frame_head, put_varint, BLOCKS, BURSTS_FILE, END, MAGIC, PIECE, PLACES, VERSION,
+    self, frame_head, BLOCKS, BURSTS_FILE, END, MAGIC, PIECE, PLACES, VERSION,
 };
 use crate::bursts::{
     access_source, register_source, BasicBlock, BlockAccess, RegisterChange, NO_SOURCE,
@@ -12,6 +12,7 @@ use crate::bursts::{
 };
 use crate::bursts::{BurstAccess, BurstPiece, NamedPages, PieceCode, PieceEncoder};
 use crate::error::ProfileError;
+use crate::varint::put_varint;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, Write};

@@ -5,6 +5,7 @@
 //! A header is a Thrift structure in the compact protocol, `PageHeader` in Parquet's own description
 //! of its format.
 use crate::bursts::framing::ByteReader;
+use crate::varint::unzigzag;
 use parquet::basic::PageType;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
@@ -195,8 +196,7 @@ impl CompactBytes<'_> {
     }
 
     fn number(&mut self) -> Option<i64> {
-        let zigzag = self.varint()?;
-        Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
+        self.varint().map(unzigzag)
     }
 
     /// Number and type of the next field, `Some(None)` after the last. They are in order: of one that

@@ -1,6 +1,7 @@
 //! The uses of pages, packed: of a hundred million the whole list would take more memory than there is.
 //! Each is three numbers, seven bits in a byte.
 use super::PageSliceUse;
+use hither_profile::varint::{put_varint, take_varint};
 use hither_profile::{SliceIx, ThreadIx};
 
 /// More accesses than any thread makes to a page in days. Counts of a damaged profile are
@@ -33,12 +34,8 @@ impl PackedUses {
 
     fn push(&mut self, u: PageSliceUse) {
         let accesses = u.accesses.min(MAX_ACCESSES);
-        for mut left in [u.slice.0.into(), u.thread.0.into(), accesses] {
-            while left >= 0x80 {
-                self.bytes.push(left as u8 | 0x80);
-                left >>= 7;
-            }
-            self.bytes.push(left as u8);
+        for number in [u.slice.0.into(), u.thread.0.into(), accesses] {
+            put_varint(&mut self.bytes, number);
         }
     }
 
@@ -53,29 +50,14 @@ impl PackedUses {
 #[derive(Clone, Debug)]
 pub struct UnpackedUses<'a>(&'a [u8]);
 
-impl UnpackedUses<'_> {
-    fn number(&mut self) -> Option<u64> {
-        let (mut number, mut shift) = (0, 0);
-        loop {
-            let (&byte, left) = self.0.split_first()?;
-            self.0 = left;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-            shift += 7;
-        }
-    }
-}
-
 impl Iterator for UnpackedUses<'_> {
     type Item = PageSliceUse;
 
     fn next(&mut self) -> Option<PageSliceUse> {
         Some(PageSliceUse {
-            slice: SliceIx(self.number()? as u32),
-            thread: ThreadIx(self.number()? as u32),
-            accesses: self.number()?,
+            slice: SliceIx(take_varint(&mut self.0)? as u32),
+            thread: ThreadIx(take_varint(&mut self.0)? as u32),
+            accesses: take_varint(&mut self.0)?,
         })
     }
 }
