@@ -1,6 +1,7 @@
 //! What `hither auto` needs: to see page faults, and ways to cause some (`--sampler`).
 use super::{read_kernel_file, CheckState, CheckedVerb, DoctorCheck};
 use hither_sys::bpf::BpfFaultMonitor;
+use hither_sys::proc_text::{has_swap, hints_all_memory};
 use hither_sys::{inject, madvise, probe};
 
 use nix::libc;
@@ -68,7 +69,7 @@ fn check_numa_balancing() -> DoctorCheck {
             OTHER_SAMPLERS,
             "boot a kernel with CONFIG_NUMA_BALANCING",
         ),
-        (Some(v), Err(e)) if !hinting_enabled(v) => check.with_error(&e.into()).failing(
+        (Some(v), Err(e)) if !hints_all_memory(v) => check.with_error(&e.into()).failing(
             CheckState::Degraded,
             "switching the kernel's hinting faults on",
             OTHER_SAMPLERS,
@@ -89,11 +90,6 @@ fn check_numa_balancing() -> DoctorCheck {
         (Some(v), false, _) => format!("{v}, may not be changed"),
     };
     check
-}
-
-/// 2 is for slow memory only.
-fn hinting_enabled(value: &str) -> bool {
-    value.parse().is_ok_and(|mode: u32| mode & 1 != 0)
 }
 
 fn check_move_sampler() -> DoctorCheck {
@@ -156,7 +152,7 @@ fn check_pageout_sampler() -> DoctorCheck {
         "works, and there is no swap space",
     );
     let stops = "sampling memory shared between processes by paging it out";
-    if read_kernel_file("/proc/swaps").is_some_and(|swaps| swaps.lines().count() > 1) {
+    if read_kernel_file("/proc/swaps").is_some_and(|swaps| has_swap(&swaps)) {
         let mut check = check.failing(
             CheckState::Degraded,
             stops,

@@ -15,6 +15,7 @@ use hither_profile::Nanos;
 use super::{FaultSampler, MemoryKind, SamplerContext};
 use crate::auto::sysctls::{self, SysctlOverrides, SysctlSetting};
 use crate::auto::taken_pages::TakenPages;
+use hither_sys::proc_text::hints_all_memory;
 use hither_sys::Pid;
 
 const NUMA_BALANCING_SYSCTL: &str = "/proc/sys/kernel/numa_balancing";
@@ -65,11 +66,6 @@ fn scan_rate_setting(name: &str, value: u64) -> SysctlSetting {
     }
 }
 
-/// Whether memory is gone through on all nodes: 2 is for slow ones only (memory tiers).
-fn is_on(value: &str) -> bool {
-    value.trim().parse().is_ok_and(|mode: u32| mode & 1 != 0)
-}
-
 impl NumaBalancingSampler {
     /// `sysctls` where settings of the system may be changed.
     pub fn new(sysctls: Option<&SysctlOverrides>) -> Result<NumaBalancingSampler, String> {
@@ -79,7 +75,7 @@ impl NumaBalancingSampler {
         let mut sampler = NumaBalancingSampler {
             ours: false,
             period: None,
-            on: is_on(&before),
+            on: hints_all_memory(&before),
             since: Instant::now(),
             wanted: 0,
             before: 0,
@@ -278,7 +274,7 @@ mod tests {
 
     #[test]
     fn modes() {
-        let check = |value, expected| assert_eq!(is_on(value), expected, "{value}");
+        let check = |value, expected| assert_eq!(hints_all_memory(value), expected, "{value}");
         check("0\n", false);
         check("1\n", true);
         check("2\n", false);

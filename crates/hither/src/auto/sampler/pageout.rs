@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use hither_model::rng::Rng;
-use hither_profile::Nanos;
+use hither_profile::{Nanos, PAGE_SIZE};
+use hither_sys::proc_text::has_swap;
 use hither_sys::{madvise, numa, process};
 use nix::libc;
 
@@ -37,7 +38,7 @@ pub struct PageoutSampler {
 impl PageoutSampler {
     pub fn new() -> Result<PageoutSampler, String> {
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-        if swaps.lines().count() > 1 {
+        if has_swap(&swaps) {
             return Err("there is swap space, to which shared memory would be written".to_owned());
         }
         match madvise::can_page_out() {

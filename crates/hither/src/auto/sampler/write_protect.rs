@@ -17,7 +17,7 @@ use nix::libc;
 use super::agent::agent_fitness;
 use super::agent::agent_fitness::AgentRefusal;
 use super::agent::agent_hosts::{has_threads, AgentHost, AgentHosts, AgentWork, ScanThrottle};
-use super::agent::connection::AgentConnection;
+use super::agent::connection::{can_enter, AgentConnection};
 use super::agent::movable_regions;
 use super::agent::protocol::AgentPurpose;
 use super::{MemoryKind, SamplerContext};
@@ -47,9 +47,6 @@ pub fn sampler(
 
 /// Whether this kernel and this user can protect pages.
 fn is_possible() -> Result<(), String> {
-    if cfg!(not(target_arch = "x86_64")) {
-        return Err("the agent is there for x86-64 only".to_owned());
-    }
     let features = probe::userfaultfd(true).map_err(|e| {
         format!(
             "userfaultfd is not allowed here ({e}); in docker: --security-opt seccomp=unconfined"
@@ -58,11 +55,7 @@ fn is_possible() -> Result<(), String> {
     if features & probe::UFFD_FEATURE_WP_ASYNC == 0 || inject::supports_pidfd_thread().is_err() {
         return Err("the kernel cannot protect pages of others (Linux 6.9)".to_owned());
     }
-    probe::ptrace_seize().map_err(|e| {
-        format!(
-            "no thread can be put into a program (ptrace: {e}); in docker: --cap-add SYS_PTRACE"
-        )
-    })
+    can_enter()
 }
 
 /// What memory it is for.

@@ -121,14 +121,19 @@ fn open_pipe(path: &str, fd: i32) -> io::Result<File> {
 
 /// Whether this kernel and this user can have an agent at all.
 pub fn is_possible() -> Result<(), String> {
-    if cfg!(not(target_arch = "x86_64")) {
-        return Err("the agent is there for x86-64 only".to_owned());
-    }
     // Faults inside system calls must be told of, too, and children.
     hither_sys::inject::can_enable_uffd_features(protocol::FEATURES).map_err(|e| match e.raw_os_error() {
         Some(libc::EINVAL) => "the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)".to_owned(),
         _ => format!("userfaultfd is not allowed here ({e}); be root, outside of containers, or in docker add --cap-add SYS_PTRACE"),
     })?;
+    can_enter()
+}
+
+/// Whether a thread can be put into a program.
+pub fn can_enter() -> Result<(), String> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err("the agent is there for x86-64 only".to_owned());
+    }
     probe::ptrace_seize().map_err(|e| {
         format!(
             "no thread can be put into a program (ptrace: {e}); in docker: --cap-add SYS_PTRACE"
