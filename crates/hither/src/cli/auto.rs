@@ -76,17 +76,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let parts = PlacementScope {
         threads: !args.data_only,
         pages: !args.threads_only
-            && args.mechanism() != DetectionMechanism::Spcd
+            && args.mechanism != DetectionMechanism::Spcd
             && machine.nodes.len() > 1,
     };
     let (watch, streams) = open_view(args)?;
     let request = AutoRequest {
-        mechanism: args.mechanism(),
+        mechanism: args.mechanism,
         scope: parts,
         samplers: args.samplers(),
         limits: args.limits(),
         machine,
-        mapper: Box::new(IncrementalMapper::new(selected.tree, args.mechanism())),
+        mapper: Box::new(IncrementalMapper::new(selected.tree, args.mechanism)),
         event_log: journal,
         live_view: watch,
         streams,
@@ -136,7 +136,7 @@ fn open_view(args: &Args) -> Result<(Option<Box<dyn LiveView>>, RedirectedStream
         Some(pid) => format!("process {pid}"),
         None => words.collect::<Vec<_>>().join(" "),
     };
-    let (top, streams) = TopView::new(command, args.mechanism().name())?;
+    let (top, streams) = TopView::new(command, args.mechanism.name())?;
     Ok((Some(Box::new(top)), streams))
 }
 

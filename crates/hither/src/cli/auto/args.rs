@@ -2,6 +2,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::ValueEnum;
 
 use crate::auto::analysis::fault_rate::SamplingLimits;
@@ -44,7 +45,7 @@ pub struct Args {
     /// How communication is found: by hither's own rules, or as published: kMAF, which places
     /// pages too, or SPCD, which places threads only
     #[arg(long, value_name = "MECHANISM", default_value = "adaptive")]
-    mechanism: MechanismArg,
+    pub mechanism: DetectionMechanism,
 
     /// Leave the pages to the system
     #[arg(long, conflicts_with = "data_only")]
@@ -113,11 +114,18 @@ pub struct Args {
     pub command: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum MechanismArg {
-    Adaptive,
-    Kmaf,
-    Spcd,
+impl ValueEnum for DetectionMechanism {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            DetectionMechanism::Adaptive,
+            DetectionMechanism::Kmaf,
+            DetectionMechanism::Spcd,
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()))
+    }
 }
 
 /// `2%`, `0.5`
@@ -130,14 +138,6 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    pub fn mechanism(&self) -> DetectionMechanism {
-        match self.mechanism {
-            MechanismArg::Adaptive => DetectionMechanism::Adaptive,
-            MechanismArg::Kmaf => DetectionMechanism::Kmaf,
-            MechanismArg::Spcd => DetectionMechanism::Spcd,
-        }
-    }
-
     pub fn samplers(&self) -> SamplerChoice {
         SamplerChoice {
             only: self.sampler.clone(),
