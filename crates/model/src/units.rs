@@ -105,6 +105,14 @@ pub fn plural(n: impl Into<u64>, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
+/// `the threads` -> `The threads.`
+pub fn as_sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_uppercase);
+    let all = first.into_iter().flatten().chain(chars);
+    all.chain(['.']).collect()
+}
+
 /// `1.23 MiB`.
 pub fn bytes(n: u64) -> String {
     scaled(

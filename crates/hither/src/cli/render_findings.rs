@@ -1,5 +1,6 @@
 //! `hither report --text`: verdict and findings for people at a terminal.
 use super::render_comparison;
+use super::render_report::counted_on;
 use super::report_view::{header, FindingStructure, FindingView, ReportView};
 use super::sim::render as sim;
 use super::style::{percent, strip_control_characters, TerminalStyle};
@@ -63,14 +64,7 @@ pub fn render(view: &ReportView, next: &str, top: usize, style: TerminalStyle) -
 }
 
 fn nodes(run: &ReportRun) -> String {
-    let nodes = match run.nodes {
-        1 => "1 NUMA node".to_owned(),
-        n => format!("{n} NUMA nodes"),
-    };
-    format!(
-        "Threads counted on {nodes} ({}).",
-        strip_control_characters(&run.nodes_from)
-    )
+    counted_on(run.nodes, &run.nodes_from)
 }
 
 /// `before` is the first finding about the same structure, which describes it.

@@ -114,6 +114,13 @@ pub fn fetched(fetches: Option<u64>) -> String {
     fetches.map_or_else(String::new, |n| format!(", {} fetches", count(n)))
 }
 
+/// On which nodes threads were counted.
+pub fn counted_on(nodes: usize, from: &str) -> String {
+    let nodes = plural(nodes as u64, "NUMA node", "NUMA nodes");
+    let from = strip_control_characters(from);
+    format!("Threads counted on {nodes} ({from}).")
+}
+
 fn verdict(report: &MetricsReport, style: TerminalStyle) -> String {
     let line = style.wrap(
         "Verdict: ",
@@ -124,11 +131,7 @@ fn verdict(report: &MetricsReport, style: TerminalStyle) -> String {
     for reason in &report.verdict.reasons {
         out.push_str(&style.wrap("  - ", &strip_control_characters(reason), 4));
     }
-    let setup = format!(
-        "Threads counted on {} ({}).",
-        plural(report.setup.nodes as u64, "NUMA node", "NUMA nodes"),
-        strip_control_characters(&report.setup.nodes_from)
-    );
+    let setup = counted_on(report.setup.nodes, &report.setup.nodes_from);
     out.push_str(&style.wrap("  - ", &setup, 4));
     out
 }

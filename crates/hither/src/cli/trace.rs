@@ -283,12 +283,7 @@ fn report(profile: &Profile, written: &WriteOutcome, folder: &Path) {
         print_stderr(&format!(
             "recorded {} accesses in {}, {}",
             show_count(bursts.accesses),
-            bursts.windows,
-            if bursts.windows == 1 {
-                "window"
-            } else {
-                "windows"
-            },
+            plural(bursts.windows, "window", "windows"),
             show_bytes(bursts.bytes),
         ));
     }

@@ -3,11 +3,12 @@ use crate::report::build::safe_text::plain_text;
 use crate::report::page;
 use hither_model::metrics::figures::verdict_figures;
 use hither_model::metrics::MetricsReport;
+use hither_model::units::as_sentence;
 use hither_profile::{Placement, TrafficUnit};
 
 pub fn verdict(report: &MetricsReport, placement: Option<&Placement>) -> page::ReportVerdict {
     page::ReportVerdict {
-        sentence: capitalise(&report.verdict.sentence),
+        sentence: as_sentence(&report.verdict.sentence),
         threads: report.verdict.thread_mapping,
         threads_undecided: report.verdict.threads_undecided,
         data: report.verdict.data_mapping,
@@ -16,17 +17,6 @@ pub fn verdict(report: &MetricsReport, placement: Option<&Placement>) -> page::R
         figures: verdict_figures(report),
         gain: gain(report, placement),
     }
-}
-
-fn capitalise(sentence: &str) -> String {
-    let mut chars = sentence.chars();
-    let first = chars.next().map(|c| c.to_uppercase());
-    first
-        .into_iter()
-        .flatten()
-        .chain(chars)
-        .chain(['.'])
-        .collect()
 }
 
 /// Bounds that the metrics give; they say nothing of time.

@@ -1,5 +1,6 @@
 //! The table of `hither sim` on the terminal.
 use hither_model::simulate::replay_input::page_homes::PageHomeRule;
+use hither_model::units::plural;
 use hither_profile::{PlacementComparison, PredictedPlacement, RatioEstimate};
 
 use super::args::BreakdownTable;
@@ -31,10 +32,7 @@ pub fn render(
 
 fn head(forecast: &PlacementComparison) -> String {
     let sample = &forecast.sample;
-    let windows = match sample.windows {
-        1 => "1 window".to_owned(),
-        n => format!("{n} windows"),
-    };
+    let windows = plural(sample.windows, "window", "windows");
     let of = match sample.windows == sample.windows_recorded {
         true => String::new(),
         false => format!(" of {}", sample.windows_recorded),

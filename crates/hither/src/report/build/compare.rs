@@ -7,6 +7,7 @@ use crate::report::page::{
     ChangeKind, FindingChange, MetricChange, ProfileComparison, ReportRun, ReportVerdict,
     StructureChange, StructureFigures,
 };
+use hither_model::units::{as_sentence, plural};
 use hither_profile::{BetterWhen, FigureUnit, Finding, FindingKind, ObjectIx, RunFigure};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -296,11 +297,9 @@ fn summary_sentence(findings: &[FindingChange], metrics: &[MetricChange]) -> Str
         (ChangeKind::Worse, "worse"),
     ];
     let counted = parts.into_iter().filter_map(|(change, word)| {
-        match findings.iter().filter(|f| f.change == change).count() {
-            0 => None,
-            1 => Some(format!("1 finding is {word}")),
-            n => Some(format!("{n} findings are {word}")),
-        }
+        let count = findings.iter().filter(|f| f.change == change).count();
+        let counted = plural(count as u64, "finding is", "findings are");
+        (count > 0).then(|| format!("{counted} {word}"))
     });
     let mut said: Vec<String> = counted.collect();
     let moved = |m: &&MetricChange| {
@@ -314,12 +313,7 @@ fn summary_sentence(findings: &[FindingChange], metrics: &[MetricChange]) -> Str
     if said.is_empty() {
         return "No difference: the same findings, and no share moved by more than runs of one program differ.".to_owned();
     }
-    let mut sentence = said.join(", ");
-    if let Some(first) = sentence.get(..1) {
-        let capital = first.to_uppercase();
-        sentence.replace_range(..1, &capital);
-    }
-    sentence + "."
+    as_sentence(&said.join(", "))
 }
 
 fn comparison_notes(before: &ComparisonSide, after: &ComparisonSide, error: f64) -> Vec<String> {
