@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 /// Nanoseconds since the start of the run.
 pub type Nanos = u64;
 /// Bytes in a page of the `pages` table.
-pub const PAGE_SIZE: u64 = 4096;
+pub const PAGE_SIZE: u64 = 1 << PAGE_BITS;
+/// Its log2.
+pub const PAGE_BITS: u32 = 12;
 
 /// One thread of the traced run. Row number = [`ThreadIx`].
 #[derive(Clone, Debug, Default, PartialEq)]

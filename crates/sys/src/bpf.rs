@@ -38,7 +38,7 @@ const BPF_F_MMAPABLE: u32 = 1 << 10;
 /// The programs may be used under either; the kernel asks for the second.
 const LICENSE: &CStr = c"Dual MIT/GPL";
 
-const PAGE_SIZE: usize = 4096;
+const PAGE_SIZE: usize = hither_profile::PAGE_SIZE as usize;
 const RING_BYTES: usize = 4 << 20;
 /// Processes that can be followed at a time.
 const MAX_FOLLOWED_PROCESSES: u32 = 1 << 16;

@@ -31,7 +31,7 @@ const FAULT_SAMPLE_TYPE: u32 =
 /// processes of the user have used that up.
 const RING_BYTES: usize = 512 << 10;
 const MIN_RING_BYTES: usize = 16 << 10;
-const PAGE_SIZE: usize = 4096;
+const PAGE_SIZE: usize = hither_profile::PAGE_SIZE as usize;
 /// Offsets in the first page of a ring.
 const DATA_HEAD_OFFSET: usize = offset_of!(perf_event_mmap_page, data_head);
 const DATA_TAIL_OFFSET: usize = offset_of!(perf_event_mmap_page, data_tail);

@@ -1,13 +1,14 @@
 //! Which page an address is, the same for all threads that can access it: private memory belongs to a process
 //! as long as it runs one program; memory that is mapped shared is the same object wherever
 //! it is mapped (kMAF keys its table by physical addresses for that, section 3.1.1).
+use hither_profile::PAGE_SIZE;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use foldhash::HashMap;
 use nix::libc;
 
-use super::analysis::{MemoryObject, ObjectPage, PAGE};
+use super::analysis::{MemoryObject, ObjectPage};
 use crate::follow::cpu_time::thread_time;
 use crate::follow::proc_maps;
 use crate::follow::proc_maps::MemoryMapping;
@@ -68,13 +69,13 @@ impl AddressSpaces {
         }
         let private = ObjectPage {
             object: space.private,
-            number: address / PAGE,
+            number: address / PAGE_SIZE,
         };
         let Some((mapping, key)) = mapping.and_then(|m| Some((m, shared_key(m)?))) else {
             return Some(private);
         };
         let offset = mapping.file.as_ref().map_or(0, |file| file.offset);
-        let number = (offset + address - mapping.address) / PAGE;
+        let number = (offset + address - mapping.address) / PAGE_SIZE;
         let object = match self.shared.get(&key) {
             Some(&object) => object,
             None => {
@@ -111,11 +112,11 @@ impl AddressSpaces {
         let Some(file) = self.file_of(page.object) else {
             let mut spaces = self.spaces.iter();
             let (&pid, _) = spaces.find(|(_, space)| space.private == page.object)?;
-            return Some((pid, page.number * PAGE));
+            return Some((pid, page.number * PAGE_SIZE));
         };
         let address = |mapping: &MemoryMapping| {
             let offset = mapping.file.as_ref().map_or(0, |file| file.offset);
-            let at = (page.number * PAGE).checked_sub(offset)?;
+            let at = (page.number * PAGE_SIZE).checked_sub(offset)?;
             let is_here = shared_key(mapping) == Some(file) && at < mapping.length;
             is_here.then_some(mapping.address + at)
         };
@@ -301,7 +302,7 @@ mod tests {
         let data = vec![1u8; 3 << 12];
         let at = data.as_ptr().addr() as u64;
         let first = memory.page_at(own(), at).expect("a page");
-        let next = memory.page_at(own(), at + PAGE).expect("a page");
+        let next = memory.page_at(own(), at + PAGE_SIZE).expect("a page");
         assert_eq!((first.object, first.number + 1), (next.object, next.number));
         // Another process, or another program in the same one, has other memory.
         memory.remove_process(own());

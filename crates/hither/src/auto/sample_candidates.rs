@@ -9,12 +9,10 @@
 //! often that the rest of them is never found. They are looked for first where memory of one
 //! thread borders on another's: grids and arrays that threads divide among them are shared
 //! there, if at all.
-use super::analysis::{
-    AccessObservation, FaultAccess, ObjectPage, SharingDetector, PAGE, TABLE_ENTRIES,
-};
+use super::analysis::{AccessObservation, FaultAccess, ObjectPage, SharingDetector, TABLE_ENTRIES};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use hither_model::rng::Rng;
-use hither_profile::Nanos;
+use hither_profile::{Nanos, PAGE_SIZE};
 use hither_sys::Pid;
 
 /// A page of a process, by its address.
@@ -81,7 +79,7 @@ impl SampleCandidates {
             // Another process has the number.
             self.drop_gone();
         }
-        let page = (at.0, at.1 / PAGE * PAGE);
+        let page = (at.0, at.1 / PAGE_SIZE * PAGE_SIZE);
         if self.known.len() >= TABLE_ENTRIES {
             self.known.clear();
         }
@@ -104,7 +102,7 @@ impl SampleCandidates {
             borders = true;
             // It was there first, and did not know.
             if !seen.known {
-                let there = at.1.wrapping_add_signed(step * PAGE.cast_signed());
+                let there = at.1.wrapping_add_signed(step * PAGE_SIZE.cast_signed());
                 self.insert((at.0, there), true);
             }
         }
@@ -112,7 +110,7 @@ impl SampleCandidates {
     }
 
     fn insert(&mut self, at: PageAddress, likely: bool) {
-        let at = (at.0, at.1 / PAGE * PAGE);
+        let at = (at.0, at.1 / PAGE_SIZE * PAGE_SIZE);
         let known = self.known.entry(at).or_default();
         if known.is_listed.replace(likely) == Some(likely) {
             return;
@@ -225,10 +223,10 @@ mod tests {
     #[test]
     fn pages_rest_between_two_faults() {
         let mut present = SampleCandidates::new();
-        present.insert((1, PAGE), true);
-        present.known.entry((1, PAGE)).or_default().last = NOW;
+        present.insert((1, PAGE_SIZE), true);
+        present.known.entry((1, PAGE_SIZE)).or_default().last = NOW;
         assert_eq!(present.pick(NOW + REST - 1, 100, |_| true), []);
-        assert_eq!(present.pick(NOW + REST, 100, |_| true), [(1, PAGE)]);
+        assert_eq!(present.pick(NOW + REST, 100, |_| true), [(1, PAGE_SIZE)]);
     }
 
     /// Memory that is given back and taken again faults for ever, on its own.
@@ -240,25 +238,25 @@ mod tests {
         for (at, was_taken) in [(1, true), (NOW - 1, false), (NOW, false)] {
             let access = access(0, 9, at, was_taken);
             let seen = table.access(&access, &mut matrix);
-            present.observe_access((1, 9 * PAGE), &access, seen, &table, 2);
+            present.observe_access((1, 9 * PAGE_SIZE), &access, seen, &table, 2);
         }
-        assert_eq!(present.other, [(1, 9 * PAGE)]);
-        assert_eq!(present.pick(NOW, 100, |_| true), [(1, 9 * PAGE)]);
+        assert_eq!(present.other, [(1, 9 * PAGE_SIZE)]);
+        assert_eq!(present.pick(NOW, 100, |_| true), [(1, 9 * PAGE_SIZE)]);
     }
 
     #[test]
     fn pages_are_picked_once_until_they_fault_again() {
         let mut present = SampleCandidates::new();
-        (0..6).for_each(|page| present.insert((1, page * PAGE + 17), page < 3));
+        (0..6).for_each(|page| present.insert((1, page * PAGE_SIZE + 17), page < 3));
         let mut picks: Vec<PageAddress> = (0..100)
             .flat_map(|_| present.pick(NOW, 1, |_| true))
             .collect();
         picks.sort_unstable();
-        let all: Vec<PageAddress> = (0..6).map(|page| (1, page * PAGE)).collect();
+        let all: Vec<PageAddress> = (0..6).map(|page| (1, page * PAGE_SIZE)).collect();
         assert_eq!(picks, all);
         assert_eq!(present.pick(NOW, 100, |_| true), []);
-        present.insert((1, 5 * PAGE), true);
-        assert_eq!(present.pick(NOW, 100, |_| true), [(1, 5 * PAGE)]);
+        present.insert((1, 5 * PAGE_SIZE), true);
+        assert_eq!(present.pick(NOW, 100, |_| true), [(1, 5 * PAGE_SIZE)]);
     }
 
     /// Of 1000 pages, how many are likely shared, and the share of picks that these get.
@@ -266,13 +264,13 @@ mod tests {
     fn pages_that_may_be_shared_are_picked_more_often() {
         let check = |likely: u64, expected: f64| {
             let mut present = SampleCandidates::new();
-            (0..1000).for_each(|page| present.insert((1, page * PAGE), page < likely));
+            (0..1000).for_each(|page| present.insert((1, page * PAGE_SIZE), page < likely));
             let (mut picked, mut all) = (0, 0);
             for _ in 0..10_000 {
                 for (pid, at) in present.pick(NOW, 4, |_| true) {
                     all += 1;
-                    picked += u32::from(at < likely * PAGE);
-                    present.insert((pid, at), at < likely * PAGE);
+                    picked += u32::from(at < likely * PAGE_SIZE);
+                    present.insert((pid, at), at < likely * PAGE_SIZE);
                 }
             }
             // Of four three are picked.
@@ -290,15 +288,15 @@ mod tests {
     #[test]
     fn pages_wait_until_they_may_be_taken() {
         let mut present = SampleCandidates::new();
-        (0..8).for_each(|page| present.insert((1, page * PAGE), page < 4));
-        let odd = |at: PageAddress| at.1 / PAGE % 2 == 1;
+        (0..8).for_each(|page| present.insert((1, page * PAGE_SIZE), page < 4));
+        let odd = |at: PageAddress| at.1 / PAGE_SIZE % 2 == 1;
         let mut picks: Vec<PageAddress> =
             (0..1000).flat_map(|_| present.pick(NOW, 1, odd)).collect();
         picks.sort_unstable();
-        assert_eq!(picks, [1, 3, 5, 7].map(|page| (1, page * PAGE)));
+        assert_eq!(picks, [1, 3, 5, 7].map(|page| (1, page * PAGE_SIZE)));
         picks.extend((0..1000).flat_map(|_| present.pick(NOW, 1, |_| true)));
         picks.sort_unstable();
-        let all: Vec<PageAddress> = (0..8).map(|page| (1, page * PAGE)).collect();
+        let all: Vec<PageAddress> = (0..8).map(|page| (1, page * PAGE_SIZE)).collect();
         assert_eq!(picks, all);
     }
 
@@ -314,10 +312,10 @@ mod tests {
             for &(who, number) in accesses {
                 let access = access(who, number, 0, true);
                 let seen = table.access(&access, &mut matrix);
-                present.observe_access((1, number * PAGE + 8), &access, seen, &table, 2);
+                present.observe_access((1, number * PAGE_SIZE + 8), &access, seen, &table, 2);
             }
             for (pages, expected) in [&present.other, &present.likely].into_iter().zip(expected) {
-                let numbers: Vec<u64> = pages.iter().map(|at| at.1 / PAGE).collect();
+                let numbers: Vec<u64> = pages.iter().map(|at| at.1 / PAGE_SIZE).collect();
                 assert_eq!(numbers, expected, "{accesses:?}");
             }
         };
@@ -356,22 +354,22 @@ mod tests {
     fn processes_that_are_gone_are_not_picked() {
         let mut present = SampleCandidates::new();
         for pid in [1, 2] {
-            present.insert((pid, PAGE), true);
-            present.insert((pid, 2 * PAGE), false);
+            present.insert((pid, PAGE_SIZE), true);
+            present.insert((pid, 2 * PAGE_SIZE), false);
         }
         present.remove_process(1);
         let mut picks = present.pick(NOW, 100, |_| true);
         picks.sort_unstable();
-        assert_eq!(picks, [(2, PAGE), (2, 2 * PAGE)]);
+        assert_eq!(picks, [(2, PAGE_SIZE), (2, 2 * PAGE_SIZE)]);
         // They are dropped all together, before another process with such a number has pages.
         present.remove_process(2);
-        assert_eq!(present.likely, [(1, PAGE)]);
+        assert_eq!(present.likely, [(1, PAGE_SIZE)]);
         let access = access(0, 9, 0, true);
         let mut table = AffinityTable::new(1, AffinityRules::Adaptive);
         let seen = table.access(&access, &mut SharingMatrix::default());
-        present.observe_access((1, 9 * PAGE), &access, seen, &table, 2);
+        present.observe_access((1, 9 * PAGE_SIZE), &access, seen, &table, 2);
         assert_eq!(present.likely, []);
-        assert_eq!(present.other, [(1, 9 * PAGE)]);
-        assert_eq!(present.pick(NOW, 100, |_| true), [(1, 9 * PAGE)]);
+        assert_eq!(present.other, [(1, 9 * PAGE_SIZE)]);
+        assert_eq!(present.pick(NOW, 100, |_| true), [(1, 9 * PAGE_SIZE)]);
     }
 }

@@ -2,14 +2,14 @@
 //! said of them.
 use std::time::Instant;
 
-use hither_profile::Nanos;
+use hither_profile::{Nanos, PAGE_SIZE};
 use hither_sys::affinity::CpuMask;
 use hither_sys::faults::{KernelEvent, PageFault};
 use hither_sys::{Cpu, Pid, Tid};
 
 use super::address_spaces::AddressSpaces;
 use super::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
-use super::analysis::{FaultAccess, ObjectPage, SharerId, SharingDetector, PAGE};
+use super::analysis::{FaultAccess, ObjectPage, SharerId, SharingDetector};
 use super::event_log::{IntervalEvent, ThreadSnapshot};
 use super::memory_peak::MemoryPeak;
 use super::observed_runs::{ObservedRun, ObservedRuns};
@@ -214,7 +214,7 @@ impl OnlineState {
             thread: who,
             node: machine.node_of(Cpu(fault.cpu)),
             page,
-            offset: (fault.address % PAGE) as u16,
+            offset: (fault.address % PAGE_SIZE) as u16,
             at,
             was_taken: taken.page_faulted(fault.pid, fault.address) || !is_private,
         };
@@ -276,11 +276,11 @@ impl OnlineState {
                 continue;
             };
             // All of it is in one mapping.
-            if pid != other || last - first != (pages.end() - pages.start()) * PAGE {
+            if pid != other || last - first != (pages.end() - pages.start()) * PAGE_SIZE {
                 continue;
             }
             for number in pages.clone() {
-                let address = first + (number - pages.start()) * PAGE;
+                let address = first + (number - pages.start()) * PAGE_SIZE;
                 let place = PageTarget { pid, address, node };
                 let page = ObjectPage { object, number };
                 self.page_migrator.set_target(page, Some(place));

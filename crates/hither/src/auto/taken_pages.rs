@@ -107,10 +107,10 @@ impl TakenPages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auto::analysis::PAGE;
+    use hither_profile::PAGE_SIZE;
 
     fn looked_at(pages: &TakenPages, share: f64) -> Vec<u64> {
-        let is_looked_at = |page: &u64| pages.is_looked_at(1, page * PAGE + 8, share);
+        let is_looked_at = |page: &u64| pages.is_looked_at(1, page * PAGE_SIZE + 8, share);
         (0..10_000).filter(is_looked_at).collect()
     }
 
@@ -135,22 +135,22 @@ mod tests {
         let mut page = 1 << 30;
         let mut take = |pages: &mut TakenPages| {
             page += 1;
-            pages.page_taken(2, page * PAGE);
+            pages.page_taken(2, page * PAGE_SIZE);
         };
-        assert!(!pages.page_faulted(1, taken * PAGE));
-        pages.page_taken(1, taken * PAGE + 8);
-        assert!(pages.page_faulted(1, taken * PAGE));
-        assert!(!pages.page_faulted(1, taken * PAGE));
-        pages.page_taken(1, taken * PAGE + 16);
+        assert!(!pages.page_faulted(1, taken * PAGE_SIZE));
+        pages.page_taken(1, taken * PAGE_SIZE + 8);
+        assert!(pages.page_faulted(1, taken * PAGE_SIZE));
+        assert!(!pages.page_faulted(1, taken * PAGE_SIZE));
+        pages.page_taken(1, taken * PAGE_SIZE + 16);
         for _ in 0..PAGES {
-            assert!(pages.was_taken(1, taken * PAGE + 99));
+            assert!(pages.was_taken(1, taken * PAGE_SIZE + 99));
             take(&mut pages);
         }
         assert!(looked_at(&pages, 0.01).contains(&taken));
         let others = looked_at(&pages, 0.01).len() - before.len();
         assert!(others < 10_000 / 8, "{others}");
-        assert!(pages.page_faulted(1, taken * PAGE + 8));
-        assert!(!pages.page_faulted(1, taken * PAGE + 8));
-        assert!(TakenPages::new(true).page_faulted(1, taken * PAGE));
+        assert!(pages.page_faulted(1, taken * PAGE_SIZE + 8));
+        assert!(!pages.page_faulted(1, taken * PAGE_SIZE + 8));
+        assert!(TakenPages::new(true).page_faulted(1, taken * PAGE_SIZE));
     }
 }

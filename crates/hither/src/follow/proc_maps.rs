@@ -1,11 +1,9 @@
 //! What is mapped in a process, by /proc/PID/maps.
 use std::fs;
 
-use hither_profile::is_in_memory;
+use hither_profile::{is_in_memory, PAGE_SIZE};
 use hither_sys::Pid;
 use nix::libc;
-
-const PAGE: u64 = 4096;
 
 /// A mapping that was made, or that exists when an image starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,7 +83,7 @@ fn parse(line: &str) -> Option<MemoryMapping> {
 
 /// Bytes in whole pages.
 pub fn whole_pages(length: u64) -> u64 {
-    length.div_ceil(PAGE).saturating_mul(PAGE)
+    length.div_ceil(PAGE_SIZE).saturating_mul(PAGE_SIZE)
 }
 
 #[cfg(test)]

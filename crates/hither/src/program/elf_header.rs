@@ -1,4 +1,5 @@
 //! The few fields of an ELF header that decide whether a program can be followed.
+use hither_profile::PAGE_SIZE;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -11,8 +12,6 @@ const LITTLE_ENDIAN: u8 = 1;
 const MACHINE_X86_64: u16 = 62;
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
-const PAGE: u64 = 4096;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElfHeader {
     class: u8,
@@ -95,11 +94,11 @@ fn read_segments(file: &File, header: &[u8; 64], elf: &mut ElfHeader) -> io::Res
     for segment in table.chunks_exact(size) {
         let kind = u32::from_le_bytes([segment[0], segment[1], segment[2], segment[3]]);
         if kind == PT_LOAD {
-            let start = u64_at(segment, 16) & !(PAGE - 1);
+            let start = u64_at(segment, 16) & !(PAGE_SIZE - 1);
             base = Some(base.map_or(start, |b: u64| b.min(start)));
         } else if kind == PT_INTERP {
             let length = usize::try_from(u64_at(segment, 32)).unwrap_or(0);
-            let mut path = vec![0; length.min(PAGE as usize)];
+            let mut path = vec![0; length.min(PAGE_SIZE as usize)];
             file.read_exact_at(&mut path, u64_at(segment, 8))?;
             path.retain(|&b| b != 0);
             elf.interpreter = Some(std::ffi::OsString::from_vec(path).into());

@@ -10,7 +10,7 @@ use hither_table::prefetch;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-const PAGE: u32 = 4096;
+pub(super) const PAGE: u32 = hither_profile::PAGE_SIZE as u32;
 /// 2^64 divided by the golden ratio.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Most colours that are kept apart: a level with more sets is indexed by frame.

@@ -1,9 +1,9 @@
 //! Whether a machine can be simulated.
 use super::cache_tree::DEPTH;
+use super::frame_table::PAGE;
 use super::simulated_machine::{CacheLevelParameters, ReplacementPolicy, SimulatedMachine};
 use super::SimulationError;
 
-const PAGE: u32 = 4096;
 /// Entries of a level's caches, all together.
 const MAX_ENTRIES: u64 = 1 << 31;
 /// Banks of all memory together.

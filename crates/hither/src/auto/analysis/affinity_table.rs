@@ -13,16 +13,16 @@
 //! used it. Of programs that nobody here wrote this shows more of who shares (docs/auto.md).
 use std::ops::Range;
 
-use hither_profile::{Nanos, NodeIx};
+use hither_profile::{Nanos, NodeIx, PAGE_SIZE};
 
 use super::sharing_matrix::SharingMatrix;
 use super::DetectorFootprint;
 use super::{
     age_ms, element, milliseconds, AccessObservation, FaultAccess, MemoryObject, ObjectPage,
-    SharerId, SharingDetector, PAGE, SHARERS, SUB_BLOCK, TABLE_ENTRIES,
+    SharerId, SharingDetector, SHARERS, SUB_BLOCK, TABLE_ENTRIES,
 };
 
-const SUB_BLOCKS: usize = (PAGE / SUB_BLOCK) as usize;
+const SUB_BLOCKS: usize = (PAGE_SIZE / SUB_BLOCK) as usize;
 const NOBODY: u16 = 0;
 /// After this time a thread that was not seen again does not count as a sharer any more
 /// (SPCD III.C.2). It is longer than SPCD's, for at a small budget a page is taken every few

@@ -15,11 +15,8 @@ mod tests;
 
 use std::collections::HashSet;
 
-use hither_profile::{Nanos, NodeIx};
+use hither_profile::{Nanos, NodeIx, PAGE_SIZE};
 use sharing_matrix::SharingMatrix;
-
-/// Bytes of a page.
-pub const PAGE: u64 = 4096;
 
 /// Bytes of a sub-block.
 pub const SUB_BLOCK: u64 = 1024;
@@ -166,7 +163,7 @@ impl DetectorFootprint {
     ///   table = entries * entry
     #[must_use]
     pub fn of_affinity_table(entries: usize, nodes: usize) -> DetectorFootprint {
-        let blocks = (PAGE / SUB_BLOCK) as usize;
+        let blocks = (PAGE_SIZE / SUB_BLOCK) as usize;
         let entry_bytes = COUNTER * nodes + blocks * SHARER * SHARERS + THREAD;
         DetectorFootprint {
             entries,

@@ -2,13 +2,13 @@
 //! fixed size from regions of memory to the threads that accessed them, and when. An access
 //! within the time window of another thread's to the same region is communication of the two
 //! (III.C.2). Where two regions fall on one element, the later overwrites the earlier.
-use hither_profile::Nanos;
+use hither_profile::{Nanos, PAGE_SIZE};
 
 use super::sharing_matrix::SharingMatrix;
 use super::DetectorFootprint;
 use super::{
     age_ms, element, marks, milliseconds, AccessObservation, FaultAccess, MemoryObject, ObjectPage,
-    SharerId, SharingDetector, PAGE, TABLE_ENTRIES,
+    SharerId, SharingDetector, TABLE_ENTRIES,
 };
 
 /// Threads that an element remembers; the one that accessed longest ago makes room.
@@ -31,7 +31,7 @@ impl Default for RegionTableConfig {
     fn default() -> RegionTableConfig {
         RegionTableConfig {
             elements: TABLE_ENTRIES,
-            granularity: PAGE,
+            granularity: PAGE_SIZE,
             window: 1_000_000_000,
         }
     }
@@ -99,7 +99,7 @@ impl RegionTable {
 
 impl SharingDetector for RegionTable {
     fn access(&mut self, access: &FaultAccess, matrix: &mut SharingMatrix) -> AccessObservation {
-        let byte = access.page.number * PAGE + u64::from(access.offset);
+        let byte = access.page.number * PAGE_SIZE + u64::from(access.offset);
         let region = byte / self.settings.granularity.max(1);
         let (known, at) = self.claim_entry(access.page.object, region);
         let sharers = &mut self.sharers[at];
@@ -125,7 +125,7 @@ impl SharingDetector for RegionTable {
     }
 
     fn is_used_by_others(&self, page: ObjectPage, me: SharerId) -> bool {
-        let region = page.number * PAGE / self.settings.granularity.max(1);
+        let region = page.number * PAGE_SIZE / self.settings.granularity.max(1);
         self.find_entry(page.object, region).is_some_and(|at| {
             let mut sharers = self.sharers[at].iter().copied().filter_map(thread_of);
             sharers.any(|other| other != me)

@@ -5,12 +5,12 @@ use hither_model::units::plural;
 use hither_profile::{
     OnlineInfo, PageFirstTouch, PageMove, PageNo, PageRows, PageUse, PairComm, ProcessIx, Profile,
     ProfileMeta, Region, RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove, TraceCost,
-    TraceOptions, FORMAT_VERSION,
+    TraceOptions, FORMAT_VERSION, PAGE_SIZE,
 };
 
 use super::mapped_areas::MappedArea;
 use super::slice_recorder::{RecordedSlices, SLICE_LENGTH};
-use super::{ObjectOrigin, ProfileBuilder, PAGE};
+use super::{ObjectOrigin, ProfileBuilder};
 use crate::auto::outcome::AutoOutcome;
 
 /// Least length of the main stack's region: the usual limit.
@@ -71,7 +71,7 @@ impl ProfileBuilder {
                     .slices
                     .first()
                     .map_or(SLICE_LENGTH, |s| s.length.max(1)),
-                line: PAGE as u32,
+                line: PAGE_SIZE as u32,
                 ..TraceOptions::default()
             },
             processes: self.tasks.processes.clone(),
@@ -146,7 +146,7 @@ impl ProfileBuilder {
         let mut private: BTreeMap<ProcessIx, Vec<(u64, u32)>> = BTreeMap::new();
         let mut shared: BTreeMap<(u64, u64), Vec<(u64, u32)>> = BTreeMap::new();
         for (number, touched) in (0..).zip(&self.pages) {
-            let at = (touched.page.number.saturating_mul(PAGE), number);
+            let at = (touched.page.number.saturating_mul(PAGE_SIZE), number);
             match self.spaces.get(&touched.page.object) {
                 Some(&ObjectOrigin::Private(process)) => {
                     private.entry(process).or_default().push(at)
@@ -163,7 +163,7 @@ impl ProfileBuilder {
         }
         for (file, pages) in shared {
             let known = self.areas.shared.get(&file);
-            let end = pages.iter().map(|p| p.0 + PAGE).max().unwrap_or(0);
+            let end = pages.iter().map(|p| p.0 + PAGE_SIZE).max().unwrap_or(0);
             let region = Region {
                 kind: RegionKind::Shared,
                 process: known.map_or(ProcessIx(0), |k| k.process),
@@ -271,7 +271,7 @@ fn build_online(outcome: &AutoOutcome) -> OnlineInfo {
 fn name(pages: &[(u64, u32)], start: u64, region: usize, names: &mut [ProfilePage]) {
     let region = RegionIx(u32::try_from(region).unwrap_or(u32::MAX));
     for &(byte, number) in pages {
-        let page = u32::try_from(byte.saturating_sub(start) / PAGE).ok();
+        let page = u32::try_from(byte.saturating_sub(start) / PAGE_SIZE).ok();
         names[number as usize] = page.map(|page| (region, PageNo(page)));
     }
 }

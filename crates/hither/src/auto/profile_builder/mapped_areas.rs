@@ -4,10 +4,9 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use hither_profile::{ProcessIx, RegionKind};
+use hither_profile::{ProcessIx, RegionKind, PAGE_SIZE};
 use nix::libc;
 
-use super::PAGE;
 use crate::follow::proc_maps::MemoryMapping;
 
 /// Unknown pages that are less than this apart, in bytes, are taken for one mapping.
@@ -112,14 +111,14 @@ impl MappedAreas {
             match (here, found.last_mut()) {
                 (Some(area), Some((last, _, end))) if is_known && *area == *last => *end = at + 1,
                 (None, Some((last, _, end))) if !is_known && page < last.end + GAP => {
-                    last.end = page + PAGE;
+                    last.end = page + PAGE_SIZE;
                     *end = at + 1;
                 }
                 (Some(area), _) => found.push((area.clone(), at, at + 1)),
                 (None, _) => {
                     let area = MappedArea {
                         start: page,
-                        end: page + PAGE,
+                        end: page + PAGE_SIZE,
                         ..MappedArea::default()
                     };
                     found.push((area, at, at + 1));

@@ -19,11 +19,11 @@ mod tests;
 
 use foldhash::{HashMap, HashMapExt};
 use hither_model::locality::is_remote;
-use hither_profile::{Nanos, NodeIx, ProcessIx, SliceIx, ThreadIx};
+use hither_profile::{Nanos, NodeIx, ProcessIx, SliceIx, ThreadIx, PAGE_SIZE};
 use hither_sys::faults::PageFault;
 
 use super::address_spaces::AddressSpaces;
-use super::analysis::{MemoryObject, ObjectPage, SharerId, PAGE};
+use super::analysis::{MemoryObject, ObjectPage, SharerId};
 use hither_sys::{Node, Pid, Tid};
 use mapped_areas::MappedAreas;
 use slice_recorder::SliceRecorder;
@@ -83,7 +83,7 @@ impl ProfileBuilder {
     /// Bytes of the pages that faulted.
     #[must_use]
     pub fn memory_seen(&self) -> u64 {
-        self.pages.len() as u64 * PAGE
+        self.pages.len() as u64 * PAGE_SIZE
     }
 
     /// A run that begins at `zero`, by the clock of the observer.

@@ -22,7 +22,7 @@ fn small() -> ProfileBuilder {
     };
     let memory = AddressSpaces::default();
     let mut touch = |at: Nanos, (pid, tid): (Pid, Tid), page: ObjectPage| {
-        let fault = fault(pid, tid, page.number * PAGE);
+        let fault = fault(pid, tid, page.number * PAGE_SIZE);
         record.access(
             1000 + at * MS,
             &fault,
@@ -88,7 +88,13 @@ fn faults_become_a_profile() {
         .iter()
         .map(|r| (r.process.0, r.address, r.size))
         .collect();
-    assert_eq!(regions, [(0, 16 * PAGE, 2 * PAGE), (1, 16 * PAGE, PAGE)]);
+    assert_eq!(
+        regions,
+        [
+            (0, 16 * PAGE_SIZE, 2 * PAGE_SIZE),
+            (1, 16 * PAGE_SIZE, PAGE_SIZE)
+        ]
+    );
     let pages: Vec<_> = profile
         .pages
         .iter()

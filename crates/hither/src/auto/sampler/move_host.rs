@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
 use hither_model::rng::Rng;
-use hither_profile::Nanos;
+use hither_profile::{Nanos, PAGE_SIZE};
 use hither_sys::affinity::CpuMask;
 use hither_sys::inject::robust_list_address;
 
@@ -28,7 +28,6 @@ use super::agent::exit_pages::ExitPages;
 use super::agent::movable_regions::{self, SmapsEntry};
 use super::agent::open_regions::{ranges_overlap, MovableRegion, OpenRegions};
 use super::agent::protocol::{self, AgentOrder, AgentPurpose, AgentReport};
-use super::agent::PAGE;
 use super::{MemoryKind, SamplerContext};
 use crate::auto::taken_pages::TakenPages;
 use crate::follow::procfs;
@@ -50,7 +49,7 @@ const MEASURED: u64 = 8;
 /// first of many would have expired before the last is ready.
 const AT_ONCE: usize = 16;
 /// Around the lists of locks of threads nothing is taken.
-const AROUND: u64 = PAGE;
+const AROUND: u64 = PAGE_SIZE;
 
 /// The sampler, or why it does not work here.
 pub fn sampler() -> Result<AgentHosts<MoveHost>, String> {
@@ -192,7 +191,8 @@ impl AgentHost for MoveHost {
 
     fn takable_pages(&self) -> u64 {
         let sure = self.open.regions.iter().filter(|r| r.sure);
-        sure.map(|r| (r.range.end - r.range.start) / PAGE).sum()
+        sure.map(|r| (r.range.end - r.range.start) / PAGE_SIZE)
+            .sum()
     }
 
     /// A thread of which nothing is known yet may have its list anywhere.
@@ -231,7 +231,7 @@ impl AgentHost for MoveHost {
             return;
         }
         let lists: Vec<u64> = self.threads.values().copied().flatten().collect();
-        let near = |page: u64, list: u64| page + PAGE + AROUND > list && page < list + AROUND;
+        let near = |page: u64, list: u64| page + PAGE_SIZE + AROUND > list && page < list + AROUND;
         let (regions, needed) = (&self.open.regions, &mut self.needed);
         let may = |page: &u64| regions.iter().any(|r| r.sure && r.range.contains(page));
         let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
@@ -342,8 +342,8 @@ impl MoveHost {
 /// The page with this number among those that may be taken.
 fn page_of(regions: &[MovableRegion], mut number: u64) -> Option<u64> {
     regions.iter().filter(|r| r.sure).find_map(|region| {
-        let pages = (region.range.end - region.range.start) / PAGE;
-        let here = (number < pages).then(|| region.range.start + number * PAGE);
+        let pages = (region.range.end - region.range.start) / PAGE_SIZE;
+        let here = (number < pages).then(|| region.range.start + number * PAGE_SIZE);
         number = number.saturating_sub(pages);
         here
     })

@@ -17,7 +17,6 @@ use nix::libc;
 
 use super::agent::movable_regions::is_memory;
 use super::{FaultSampler, MemoryKind, SamplerContext};
-use crate::auto::analysis::PAGE;
 use crate::auto::taken_pages::TakenPages;
 use crate::follow::proc_maps::MemoryMapping;
 use hither_sys::Pid;
@@ -59,13 +58,13 @@ impl PageoutSampler {
 
     /// A random sample of pages, each once.
     fn sample_pages(&mut self, wanted: u64, mappings: &[(Pid, &MemoryMapping)]) -> Vec<(Pid, u64)> {
-        let total: u64 = mappings.iter().map(|(_, m)| m.length / PAGE).sum();
+        let total: u64 = mappings.iter().map(|(_, m)| m.length / PAGE_SIZE).sum();
         let mut pages: Vec<(Pid, u64)> = (0..wanted.min(total))
             .filter_map(|_| {
                 let mut at = self.random.next_u64() % total;
                 mappings.iter().find_map(|(pid, mapping)| {
-                    let pages = mapping.length / PAGE;
-                    let here = (at < pages).then_some((*pid, mapping.address + at * PAGE));
+                    let pages = mapping.length / PAGE_SIZE;
+                    let here = (at < pages).then_some((*pid, mapping.address + at * PAGE_SIZE));
                     at = at.saturating_sub(pages);
                     here
                 })
@@ -139,7 +138,7 @@ impl FaultSampler for PageoutSampler {
                 },
             };
             let process = process.as_fd();
-            let ranges: Vec<(u64, u64)> = of.iter().map(|&(_, at)| (at, PAGE)).collect();
+            let ranges: Vec<(u64, u64)> = of.iter().map(|&(_, at)| (at, PAGE_SIZE)).collect();
             for some in ranges.chunks(madvise::MAX_RANGES) {
                 match madvise::page_out(process, some) {
                     Ok(bytes) => {
@@ -147,7 +146,7 @@ impl FaultSampler for PageoutSampler {
                         for &(address, _) in some {
                             taken_pages.page_taken(pid, address);
                         }
-                        self.taken += bytes / PAGE;
+                        self.taken += bytes / PAGE_SIZE;
                     }
                     // It ended, or has changed its mappings or locked them.
                     Err(error) => {
@@ -183,7 +182,7 @@ mod tests {
     fn mapping(path: &str, address: u64, pages: u64, flags: i32) -> MemoryMapping {
         MemoryMapping {
             address,
-            length: pages * PAGE,
+            length: pages * PAGE_SIZE,
             prot: libc::PROT_READ | libc::PROT_WRITE,
             flags,
             file: Some(MappedFile {

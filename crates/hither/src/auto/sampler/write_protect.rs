@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use hither_model::rng::Rng;
-use hither_profile::Nanos;
+use hither_profile::{Nanos, PAGE_SIZE};
 use hither_sys::{inject, probe, userfaultfd};
 use nix::libc;
 
@@ -21,7 +21,6 @@ use super::agent::connection::{can_enter, AgentConnection};
 use super::agent::movable_regions;
 use super::agent::protocol::AgentPurpose;
 use super::{MemoryKind, SamplerContext};
-use crate::auto::analysis::PAGE;
 use crate::auto::taken_pages::TakenPages;
 use hither_sys::{Pid, Tid};
 
@@ -155,7 +154,7 @@ impl AgentHost for WriteProtectHost {
 
     fn takable_pages(&self) -> u64 {
         let bytes = self.regions.iter().map(|range| range.end - range.start);
-        bytes.sum::<u64>() / PAGE
+        bytes.sum::<u64>() / PAGE_SIZE
     }
 
     fn may_take(&self, page: u64) -> bool {
@@ -189,7 +188,7 @@ impl AgentHost for WriteProtectHost {
                 .next()
                 .or_else(|| self.nth_page(random.next_u64() % total));
             let Some(page) = page else { break };
-            if userfaultfd::write_protect(self.faults.as_fd(), (page, PAGE)).is_ok() {
+            if userfaultfd::write_protect(self.faults.as_fd(), (page, PAGE_SIZE)).is_ok() {
                 taken += 1;
                 taken_pages.page_taken(self.pid, page);
             }
@@ -202,8 +201,8 @@ impl WriteProtectHost {
     /// The page with this number among all.
     fn nth_page(&self, mut number: u64) -> Option<u64> {
         self.regions.iter().find_map(|range| {
-            let pages = (range.end - range.start) / PAGE;
-            let here = (number < pages).then(|| range.start + number * PAGE);
+            let pages = (range.end - range.start) / PAGE_SIZE;
+            let here = (number < pages).then(|| range.start + number * PAGE_SIZE);
             number = number.saturating_sub(pages);
             here
         })

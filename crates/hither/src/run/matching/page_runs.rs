@@ -4,8 +4,7 @@ use crate::run::guide::PageBind;
 use hither_sys::Node;
 use std::collections::BTreeMap;
 
-/// log2 of the bytes in a page.
-pub const PAGE_BITS: u32 = 12;
+pub use hither_profile::PAGE_BITS;
 
 /// Pages [first, end) of a region that belong on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

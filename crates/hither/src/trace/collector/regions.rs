@@ -13,7 +13,7 @@ use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::wire;
 use std::collections::HashMap;
 
-pub const PAGE_BITS: u32 = 12;
+pub use hither_profile::PAGE_BITS;
 
 /// A region before it is known whether the profile needs it.
 #[derive(Clone, Debug)]

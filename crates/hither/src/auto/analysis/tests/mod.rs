@@ -13,8 +13,8 @@ fn access(who: u16, node: u32, at: u64, ms: u64) -> FaultAccess {
         was_taken: true,
         thread: SharerId(who),
         node: NodeIx(node),
-        page: page(at / PAGE),
-        offset: (at % PAGE) as u16,
+        page: page(at / PAGE_SIZE),
+        offset: (at % PAGE_SIZE) as u16,
         at: ms * 1_000_000,
     }
 }

@@ -8,17 +8,17 @@
 //! count too. To look only at the lists of locks of the threads, now and then, would be too
 //! late: a lock whose owner exits before that look is never released. What was found is kept:
 //! stacks and locks are used again, and for a moment hold nothing to recognise them by.
+use hither_profile::PAGE_SIZE;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::PAGE;
 use hither_sys::Pid;
 
 /// Words of a lock (pthread_mutex_t), of a page, and of a page with what is around it.
 const MUTEX_WORDS: usize = 5;
-const PAGE_WORDS: usize = PAGE as usize / 8;
+const PAGE_WORDS: usize = PAGE_SIZE as usize / 8;
 const AROUND_WORDS: usize = PAGE_WORDS + 2 * MUTEX_WORDS;
 /// From the link in a lock back to its word, as each thread of the GNU C library says it.
 const FUTEX_OFFSET: u64 = (-32i64).cast_unsigned();
@@ -87,7 +87,7 @@ impl ExitPages {
             let own = self.memory.read_exact_at(&mut bytes[start..end], page);
             own.ok()?;
             let _ = self.memory.read_exact_at(&mut bytes[..start], before);
-            let after = page.wrapping_add(PAGE);
+            let after = page.wrapping_add(PAGE_SIZE);
             let _ = self.memory.read_exact_at(&mut bytes[end..], after);
         }
         let mut words = [0; AROUND_WORDS];
@@ -100,7 +100,7 @@ impl ExitPages {
 
 /// Whether it can be an address of a program.
 fn is_address(word: u64) -> bool {
-    (PAGE..1 << 47).contains(&word)
+    (PAGE_SIZE..1 << 47).contains(&word)
 }
 
 /// Whether part of a page (64 bytes at a time) is where the GNU C library keeps a thread: the
@@ -155,16 +155,16 @@ mod tests {
         let list = hither_sys::inject::robust_list_address(own)
             .expect("a thread")
             .expect("a list");
-        let page = list / PAGE * PAGE;
+        let page = list / PAGE_SIZE * PAGE_SIZE;
         let mut needed = ExitPages::new(std::process::id().cast_signed()).expect("memory");
         assert!(!needed.may_take(page));
         assert!(needed.pages.contains(&page));
         needed.retain_open(|_| false);
         assert!(needed.pages.is_empty());
         // Not there at all.
-        assert!(!needed.may_take(PAGE));
-        let other = vec![7u8; 4 * PAGE as usize];
-        assert!(needed.may_take((other.as_ptr().addr() as u64).next_multiple_of(PAGE)));
+        assert!(!needed.may_take(PAGE_SIZE));
+        let other = vec![7u8; 4 * PAGE_SIZE as usize];
+        assert!(needed.may_take((other.as_ptr().addr() as u64).next_multiple_of(PAGE_SIZE)));
     }
 
     #[test]

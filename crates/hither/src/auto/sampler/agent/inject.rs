@@ -3,6 +3,7 @@
 //!
 //! A process of its own does it, which ends right after: if the tracer is killed half-way, the
 //! thread goes on at the wrong place, and hither may be killed at any time.
+use hither_profile::PAGE_SIZE;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, PipeReader, Read, Write};
@@ -15,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use hither_sys::proc_text::proc_field;
 #[cfg(not(test))]
-use hither_sys::proc_text::proc_field;
 use hither_sys::process;
 use hither_sys::ptrace::{ResumeMode, TraceeEvent};
 use hither_sys::{inject as sys, launch, ptrace};
@@ -25,8 +25,8 @@ use nix::sys::signal::SigSet;
 use nix::sys::wait::waitpid;
 
 use super::agent_fitness::AgentRefusal;
+use super::protocol;
 use super::protocol::AgentPurpose;
-use super::{protocol, PAGE};
 use crate::follow::procfs;
 use crate::follow::remote_syscall::{BorrowedThread, Vdso};
 use hither_sys::{Pid, Tid};
@@ -308,7 +308,7 @@ fn calls(
             _ => Ok(got.cast_unsigned()),
         }
     };
-    let code = (CODE.len() as u64).next_multiple_of(PAGE);
+    let code = (CODE.len() as u64).next_multiple_of(PAGE_SIZE);
     let length = code + protocol::DATA + protocol::STACK;
     let writable = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let runnable = (libc::PROT_READ | libc::PROT_EXEC) as u64;

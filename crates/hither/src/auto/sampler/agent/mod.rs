@@ -10,6 +10,3 @@ pub mod open_regions;
 pub mod protocol;
 #[cfg(test)]
 mod tests;
-
-/// Bytes of a page of this processor.
-pub const PAGE: u64 = 4096;

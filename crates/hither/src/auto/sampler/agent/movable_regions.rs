@@ -3,10 +3,10 @@
 //! Private memory that can be read and written, has no file behind it, is there almost
 //! whole, and in which nothing lies that the kernel itself touches when a thread ends or
 //! dies: it would not wait for a page then.
+use hither_profile::PAGE_SIZE;
 use std::fs;
 use std::ops::Range;
 
-use super::PAGE;
 use hither_sys::Pid;
 
 /// A mapping as /proc/PID/smaps tells it.
@@ -78,7 +78,7 @@ fn parse_header(range: &str, rest: &str) -> Option<SmapsEntry> {
 /// its first touch, and us an order in vain.
 const FULL: f64 = 0.25;
 /// Smaller ones are not worth it.
-const LEAST: u64 = 4 * PAGE;
+const LEAST: u64 = 4 * PAGE_SIZE;
 
 /// How memory that may be a stack is known (MAP_STACK, since Linux 6.7 without huge pages):
 /// thread-local storage and the word that the kernel clears at the thread's end lie there. Programs
@@ -184,7 +184,7 @@ mod tests {
     ) -> String {
         format!(
             "{start:08x}-{:08x} {rights} 00000000 00:00 {inode}    {path}\nSize: 32 kB\nRss:    {kilobytes} kB\nAnonHugePages:  0 kB\nVmFlags: {flags} \n",
-            start + 8 * PAGE
+            start + 8 * PAGE_SIZE
         )
     }
 

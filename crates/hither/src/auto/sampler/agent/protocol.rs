@@ -1,5 +1,5 @@
 //! The Rust mirror of `tracer/agent/orders.h`, which explains the fields; a test compares.
-use hither_profile::Nanos;
+use hither_profile::{Nanos, PAGE_SIZE};
 
 /// What the agent is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl AgentOrder {
             AgentOrder::Go => (GO, MAGIC, VERSION, 0),
             AgentOrder::Open { address, length } => (OPEN, address, length, 0),
             AgentOrder::Close { address, length } => (CLOSE, address, length, 0),
-            AgentOrder::Take { address, at } => (TAKE, address, super::PAGE, at),
+            AgentOrder::Take { address, at } => (TAKE, address, PAGE_SIZE, at),
         };
         let mut bytes = [0; ORDER];
         for (at, word) in [(0, u64::from(kind)), (8, address), (16, length), (24, at)] {
