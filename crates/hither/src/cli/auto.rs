@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{Context, Result};
 use hither_profile::{NodeIx, WriteOutcome};
 
 pub use args::Args;
@@ -22,7 +22,7 @@ use crate::auto::event_log::LiveView;
 use crate::auto::outcome::AutoOutcome;
 use crate::auto::request::{AutoRequest, CpuNodeMap, DetectionMechanism, PlacementScope};
 use crate::program::{child, target};
-use crate::trace::launch::already_traced;
+use crate::trace::launch::refuse_nested;
 use hither_model::topology::{
     select_machine, MachineRestrictions, PuList, SelectedMachine, TopologyTree,
 };
@@ -35,9 +35,7 @@ use top::TopView;
 /// # Errors
 /// When what was asked for cannot be done here, or the command not be started.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if already_traced() {
-        bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
-    }
+    refuse_nested()?;
     hither_sys::process::lift_file_size_limit();
     let target = match args.pid {
         Some(pid) => {

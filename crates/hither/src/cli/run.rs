@@ -6,7 +6,7 @@ mod render_plan;
 
 use std::process::ExitCode;
 
-use anyhow::{bail, Result};
+use anyhow::Result;
 
 pub use args::Args;
 
@@ -15,16 +15,14 @@ use super::{print_stderr, style::TerminalStyle};
 use crate::app::run::RunPlan;
 use crate::program::{child, target};
 use crate::run as runner;
-use crate::trace::launch::already_traced;
+use crate::trace::launch::refuse_nested;
 
 /// Runs the command; the result is its exit status.
 ///
 /// # Errors
 /// When what was asked for cannot be done here, or the command not be started.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if already_traced() {
-        bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
-    }
+    refuse_nested()?;
     hither_sys::process::lift_file_size_limit();
     let target = target::resolve_target(&args.command, std::env::var_os("PATH").as_deref())?;
     let output = args

@@ -26,7 +26,7 @@ use crate::trace::collector::{
     CheckpointCompletion, CheckpointPlan, CollectedRun, Collector, CollectorConfig, ProfileBuild,
 };
 use crate::trace::hooks;
-use crate::trace::launch::{already_traced, DynamoRioTracer};
+use crate::trace::launch::{refuse_nested, DynamoRioTracer};
 use crate::trace::leader_split::{self, HalfLink, LeaderHalf};
 use crate::trace::rank_join::{self, RankLeader, RankRole};
 use crate::trace::symbolizer_process::SymbolizerProcess;
@@ -38,9 +38,7 @@ use crate::trace::unsupported;
 /// # Errors
 /// When the command cannot be traced or the profile not be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if already_traced() {
-        bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
-    }
+    refuse_nested()?;
     hither_sys::process::lift_file_size_limit();
     output::refuse_stdout(args.output.as_deref())?;
     let options = args.options()?;

@@ -1,6 +1,6 @@
 //! MPICH and what else starts ranks with Hydra: the PUs of each rank, as the kernel numbers them.
 //! `$(hither map app.place.json --format mpich) ./app`
-use super::placed_processes::{mpi_ranks, sorted_unique, PlacedProcess};
+use super::placed_processes::{mpi_ranks, sorted_unique, PlacedProcess, NO_THREAD};
 use super::LauncherFormat;
 use hither_profile::Placement;
 
@@ -19,7 +19,7 @@ impl LauncherFormat for MpichFormat {
     fn write(&self, placement: &Placement) -> Result<String, String> {
         let ranks = mpi_ranks(placement);
         if ranks.is_empty() {
-            return Err("the placement places no thread".to_owned());
+            return Err(NO_THREAD.to_owned());
         }
         let of_rank = |rank: &PlacedProcess| {
             let pus = sorted_unique(rank.pus());

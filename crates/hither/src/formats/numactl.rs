@@ -1,6 +1,6 @@
 //! numactl: the PUs of all threads together, and a policy for the memory of the whole
 //! program. `$(hither map app.place.json --format numactl) ./app`
-use super::placed_processes::{comma_list, placed_processes, sorted_unique};
+use super::placed_processes::{comma_list, placed_processes, sorted_unique, NO_THREAD};
 use super::LauncherFormat;
 use hither_profile::{NodeIx, Placement};
 
@@ -20,7 +20,7 @@ impl LauncherFormat for NumactlFormat {
         let processes = placed_processes(placement);
         let pus = sorted_unique(processes.iter().flat_map(|p| p.pus()).collect());
         if pus.is_empty() {
-            return Err("the placement places no thread".to_owned());
+            return Err(NO_THREAD.to_owned());
         }
         let memory = match placement.policy.data.as_deref() {
             Some("interleave") => {

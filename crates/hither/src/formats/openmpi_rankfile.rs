@@ -1,6 +1,6 @@
 //! A rankfile for Open MPI 4: a line per rank. On a machine with several threads per core
 //! mpirun takes the numbers as PUs, and as the kernel's numbers, only with options that say so.
-use super::placed_processes::{comma_list, mpi_ranks, sorted_unique};
+use super::placed_processes::{comma_list, mpi_ranks, sorted_unique, NO_THREAD};
 use super::LauncherFormat;
 use hither_profile::Placement;
 
@@ -19,7 +19,7 @@ impl LauncherFormat for RankfileFormat {
     fn write(&self, placement: &Placement) -> Result<String, String> {
         let ranks = mpi_ranks(placement);
         if ranks.is_empty() {
-            return Err("the placement places no thread".to_owned());
+            return Err(NO_THREAD.to_owned());
         }
         let mut out = format!(
             "# mpirun -np {} --use-hwthread-cpus --mca rmaps_rank_file_physical 1 --rankfile FILE\n",

@@ -8,7 +8,7 @@ use hither_profile::Placement;
 pub fn write(placement: &Placement, command: &str) -> Result<String, String> {
     let processes = placed_processes::placed_processes(placement);
     if processes.is_empty() {
-        return Err("the placement places no thread".to_owned());
+        return Err(placed_processes::NO_THREAD.to_owned());
     }
     let count = processes.len();
     let mut out = format!(

@@ -44,6 +44,9 @@ pub fn placed_processes(placement: &Placement) -> Vec<PlacedProcess> {
     found.filter(|p| !p.placed.is_empty()).collect()
 }
 
+/// What a format for threads says of a placement of pages alone.
+pub const NO_THREAD: &str = "the placement places no thread";
+
 /// The ranks of an MPI job, or the rows of a matrix; every process with placed threads where none is known as one.
 pub fn mpi_ranks(placement: &Placement) -> Vec<PlacedProcess> {
     // The rows of a matrix are what the launcher starts.
@@ -72,7 +75,7 @@ pub fn largest_process(placement: &Placement) -> Result<PlacedProcess, String> {
     let most = all.iter().map(|p| p.placed.len()).max();
     let at = all.iter().position(|p| Some(p.placed.len()) == most);
     at.map(|at| all.swap_remove(at))
-        .ok_or_else(|| "the placement places no thread".to_owned())
+        .ok_or_else(|| NO_THREAD.to_owned())
 }
 
 /// Numbers separated by commas.

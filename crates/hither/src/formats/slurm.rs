@@ -1,5 +1,5 @@
 //! Slurm: the PUs of each task of a node. `$(hither map app.place.json --format slurm) ./app`
-use super::placed_processes::{comma_list, mpi_ranks, sorted_unique, PlacedProcess};
+use super::placed_processes::{comma_list, mpi_ranks, sorted_unique, PlacedProcess, NO_THREAD};
 use super::LauncherFormat;
 use hither_profile::Placement;
 
@@ -18,7 +18,7 @@ impl LauncherFormat for SlurmFormat {
     fn write(&self, placement: &Placement) -> Result<String, String> {
         let ranks = mpi_ranks(placement);
         let width = ranks.iter().map(|r| r.placed.len()).max();
-        let width = width.ok_or("the placement places no thread")?;
+        let width = width.ok_or(NO_THREAD)?;
         let tasks = ranks.len();
         let bind = if width == 1 {
             let pus: Vec<u32> = ranks.iter().flat_map(PlacedProcess::pus).collect();

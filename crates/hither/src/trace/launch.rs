@@ -173,10 +173,14 @@ fn option_string(client: &Path, attach: &str, follow: bool, jvm: bool) -> Result
     Ok(OsStr::from_bytes(&text).to_os_string())
 }
 
-/// Whether this very process runs under the tracer: then it must not start another.
-#[must_use]
-pub fn already_traced() -> bool {
-    std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("libdynamorio.so"))
+/// # Errors
+/// When this very process runs under the tracer: then it must not start another.
+pub fn refuse_nested() -> Result<()> {
+    let maps = std::fs::read_to_string("/proc/self/maps");
+    if maps.is_ok_and(|maps| maps.contains("libdynamorio.so")) {
+        bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -220,6 +224,6 @@ mod tests {
 
     #[test]
     fn tests_are_not_traced() {
-        assert!(!already_traced());
+        assert!(refuse_nested().is_ok());
     }
 }

@@ -2,14 +2,12 @@
 use super::options::PhaseOptions;
 use super::pages::PagePlacement;
 use super::MapSolution;
+use super::NOTICEABLE;
 use hither_model::map::explain::{PlacementExplanation, PlacementQuality};
 use hither_model::metrics::phase_detection::traced_slices;
 use hither_model::metrics::stable_phases::NO_STABLE_PHASES;
 use hither_model::units::percent;
 use hither_profile::Profile;
-
-/// Less than this share of a whole is called no change.
-const NOTICEABLE: f64 = 0.005;
 
 pub fn reason_sentence(solution: &MapSolution) -> String {
     let mut parts = vec![threads(&solution.explanation)];
