@@ -111,7 +111,6 @@ export interface Thread {
 }
 
 export interface Process {
-  pid: number;
   rank: number | null;
   executable: string;
 }
@@ -245,7 +244,6 @@ export interface Line {
 export interface PageMap {
   pages: number;
   unused: number;
-  scattered: boolean;
   density: Grid;
   first_touch: Grid;
   threads: [number, number, number][];

@@ -57,7 +57,7 @@ test("all findings are copied as CSV", async () => {
 
 test("ranks have their number, and only threads that can use a structure have a row", async () => {
   const { subject } = sample;
-  const processes = [0, 1].map((rank) => ({ ...subject.processes[0], pid: 7 + rank, rank }));
+  const processes = [0, 1].map((rank) => ({ ...subject.processes[0], rank }));
   const threads = [...subject.threads, ...subject.threads.map((t) => ({ ...t, process: 1, reads: 5 }))];
   const orders = subject.communication.orders.map((order) => ({ ...order, threads: threads.map((_, at) => at) }));
   const communication = { ...subject.communication, orders };

@@ -506,7 +506,6 @@ export const page: Page = {
     ],
     "processes": [
       {
-        "pid": 7,
         "rank": null,
         "executable": "/opt/sample"
       }
@@ -717,7 +716,6 @@ export const page: Page = {
           "map": {
             "pages": 8,
             "unused": 0,
-            "scattered": false,
             "density": {
               "columns": 8,
               "rows": 4,

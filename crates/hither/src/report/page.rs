@@ -116,7 +116,6 @@ pub struct ReportThread {
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReportProcess {
-    pub pid: i32,
     /// Of its MPI job, if it is in one.
     pub rank: Option<u32>,
     pub executable: String,

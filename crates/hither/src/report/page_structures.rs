@@ -88,8 +88,6 @@ pub struct StructurePageMap {
     pub pages: usize,
     /// Unused pages that are left out, since they are many.
     pub unused: u64,
-    /// Its blocks lie apart.
-    pub scattered: bool,
     /// Column = page, row = thread: accesses.
     pub density: PackedGrid,
     /// Column = page, row = thread: 1 where it touched the page first.

@@ -57,7 +57,6 @@ pub fn threads(report: &MetricsReport) -> Vec<page::ReportThread> {
 
 pub fn processes(profile: &Profile) -> Vec<page::ReportProcess> {
     let rows = profile.meta.processes.iter().map(|p| page::ReportProcess {
-        pid: p.pid,
         rank: p.rank,
         executable: plain_text(&p.executable),
     });

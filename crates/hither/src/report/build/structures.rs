@@ -354,7 +354,6 @@ fn draw_page_map(
     let map = StructurePageMap {
         pages: first_touch.columns(),
         unused: if with_gaps { 0 } else { spanned - used },
-        scattered: spans.len() > 1,
         first_touch: first_touch.pack(true),
         threads: totals.into_iter().map(|(t, (r, w))| (t, r, w)).collect(),
         ..StructurePageMap::default()

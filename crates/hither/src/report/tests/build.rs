@@ -86,7 +86,7 @@ fn structures_are_sorted_folded_and_drawn() {
     );
     assert!(made.rows[1].map.is_none(), "folded");
     let map = made.rows[0].map.as_ref().expect("a map");
-    assert_eq!((map.pages, map.unused, map.scattered), (4, 0, false));
+    assert_eq!((map.pages, map.unused), (4, 0));
     assert_eq!(unpack(&map.density), [(0, 0, 10), (0, 1, 6), (3, 1, 7)]);
     assert_eq!(unpack(&map.first_touch), [(0, 1, 1), (1, 0, 1), (3, 1, 1)]);
     assert_eq!(map.threads, [(0, 10, 0), (1, 12, 1)]);
@@ -154,7 +154,7 @@ fn pages_that_nobody_used_are_left_out_where_they_are_many() {
     profile.object_ranges[2] = range(1, 4096 * 2000, 1);
     let made = panel(&profile);
     let map = made.rows[0].map.as_ref().expect("a map");
-    assert_eq!((map.pages, map.unused, map.scattered), (3, 998, true));
+    assert_eq!((map.pages, map.unused), (3, 998));
     assert_eq!(
         unpack(&map.density),
         [(0, 0, 10), (0, 1, 6), (1, 1, 7), (2, 0, 2)]

@@ -152,7 +152,6 @@ fn subject() -> ReportSubject {
         machine: Some(machine()),
         threads: vec![ReportThread::default(); 4],
         processes: vec![ReportProcess {
-            pid: 7,
             rank: None,
             executable: "/opt/sample".to_owned(),
         }],
