@@ -2,22 +2,14 @@
  * files that are loaded and unloaded. Called between the program's instructions, never from
  * lean code; hi_object_at reads the map without a lock. */
 #include "object_map.h"
-#include <sys/mman.h>
 
 #define MAX_TABLES (1u << 22)
 
 struct hi_object_map hi_objects;
 
-static void *reserve(uint64_t bytes) {
-  void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return NULL;
-  madvise(at, bytes, MADV_NOHUGEPAGE); /* sparse, as the page map */
-  return at;
-}
-
 /* False when memory is short. */
 bool hi_objects_init(void) {
-  hi_objects.tables = reserve(MAX_TABLES * sizeof(struct hi_object_table));
+  hi_objects.tables = hi_reserve(MAX_TABLES * sizeof(struct hi_object_table));
   hi_objects.next_id = HI_OBJECT_FIRST;
   return hi_objects.tables != NULL;
 }
@@ -60,7 +52,7 @@ static uint32_t *entry_of(uint64_t page, bool make) {
   uint32_t **leaf = &hi_objects.leaf[page >> HI_LEAF_SHIFT];
   if (!*leaf && make) {
     hi_spin_lock(&hi_objects.lock);
-    if (!*leaf) __atomic_store_n(leaf, reserve(sizeof(uint32_t) << HI_LEAF_SHIFT), __ATOMIC_RELEASE);
+    if (!*leaf) __atomic_store_n(leaf, hi_reserve(sizeof(uint32_t) << HI_LEAF_SHIFT), __ATOMIC_RELEASE);
     hi_spin_unlock(&hi_objects.lock);
   }
   return *leaf ? &(*leaf)[page & ((1u << HI_LEAF_SHIFT) - 1)] : NULL;

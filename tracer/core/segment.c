@@ -75,10 +75,11 @@ static void *map_file(int fd, uint64_t size, uint64_t alignment) {
   return map;
 }
 
-static void *reserve(uint64_t size) {
+/* Memory that is taken only where it is written; NULL when it is short. */
+void *hi_reserve(uint64_t size) {
   void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return NULL;
-  /* The page map is sparse: huge pages would take more memory than the target itself. */
+  /* Huge pages would take more memory than the target itself. */
   madvise(at, size, MADV_NOHUGEPAGE);
   return at;
 }
@@ -101,8 +102,8 @@ bool hi_attach(const char *path) {
   void *map = size ? map_file(fd, size, alignment) : MAP_FAILED;
   close(fd);
   if (map == MAP_FAILED) return false;
-  hi_run.pagemap = reserve(HI_MAP_PAGES * sizeof(uint32_t));
-  hi_run.substitute = hi_run.pagemap ? reserve(size) : NULL;
+  hi_run.pagemap = hi_reserve(HI_MAP_PAGES * sizeof(uint32_t));
+  hi_run.substitute = hi_run.pagemap ? hi_reserve(size) : NULL;
   if (!hi_run.substitute) {
     munmap(map, size);
     return false;

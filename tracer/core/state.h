@@ -213,6 +213,7 @@ static inline void hi_give_bit(uint64_t *bitmap, uint32_t bit) {
 /* segment.c */
 bool hi_attach(const char *path);
 bool hi_detach(void);
+void *hi_reserve(uint64_t bytes);
 
 /* process.c */
 bool hi_process_start(int pid, int parent_pid, uint32_t parent, bool forked, const char *executable, uint64_t stack_top,
