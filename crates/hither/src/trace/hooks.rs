@@ -39,16 +39,20 @@ pub fn resolve_hooks(
 
 /// Allocators, which the tracer finds by itself in shared libraries, but not in a static
 /// program, which exports nothing.
-const ALLOCATORS: [(&str, HookKind); 9] = [
+const ALLOCATORS: [(&str, HookKind); 13] = [
     ("malloc", HookKind::Alloc(wire::ALLOC_MALLOC)),
     ("calloc", HookKind::Alloc(wire::ALLOC_CALLOC)),
     ("realloc", HookKind::Alloc(wire::ALLOC_REALLOC)),
     ("aligned_alloc", HookKind::Alloc(wire::ALLOC_ALIGNED)),
     ("memalign", HookKind::Alloc(wire::ALLOC_ALIGNED)),
     ("posix_memalign", HookKind::Alloc(wire::ALLOC_MEMALIGN_OUT)),
-    ("free", HookKind::Alloc(wire::ALLOC_FREE)),
     ("_Znwm", HookKind::Alloc(wire::ALLOC_NEW)),
     ("_Znam", HookKind::Alloc(wire::ALLOC_NEW)),
+    ("_ZnwmSt11align_val_t", HookKind::Alloc(wire::ALLOC_NEW)),
+    ("_ZnamSt11align_val_t", HookKind::Alloc(wire::ALLOC_NEW)),
+    ("_ZnwmRKSt9nothrow_t", HookKind::Alloc(wire::ALLOC_NEW)),
+    ("_ZnamRKSt9nothrow_t", HookKind::Alloc(wire::ALLOC_NEW)),
+    ("free", HookKind::Alloc(wire::ALLOC_FREE)),
 ];
 
 /// Allocators and synchronisation points of a static program; none for others.
@@ -131,6 +135,29 @@ fn make_hook(program: &Path, kind: HookKind, address: u64) -> Result<FunctionHoo
 mod tests {
     use super::*;
     use crate::trace::symbols::ProgramSymbols;
+
+    /// The list of the tracer, from its source.
+    #[test]
+    fn allocators_are_those_of_the_tracer() {
+        let source = include_str!("../../../../tracer/dynamorio/alloc.c");
+        let list = source.split("[ALLOCATION_FUNCTIONS] = {").nth(1);
+        let list = list.and_then(|list| list.split("};").next()).expect("list");
+        let kind = |name: &str| match name {
+            "HI_ALLOC_MALLOC" => wire::ALLOC_MALLOC,
+            "HI_ALLOC_CALLOC" => wire::ALLOC_CALLOC,
+            "HI_ALLOC_REALLOC" => wire::ALLOC_REALLOC,
+            "HI_ALLOC_ALIGNED" => wire::ALLOC_ALIGNED,
+            "HI_ALLOC_MEMALIGN_OUT" => wire::ALLOC_MEMALIGN_OUT,
+            "HI_ALLOC_NEW" => wire::ALLOC_NEW,
+            "HI_ALLOC_FREE" => wire::ALLOC_FREE,
+            other => panic!("{other}"),
+        };
+        let rows = list.lines().filter_map(|line| {
+            let (name, which) = line.trim().strip_prefix("{\"")?.split_once("\", ")?;
+            Some((name, HookKind::Alloc(kind(which.trim_end_matches("},")))))
+        });
+        assert_eq!(rows.collect::<Vec<_>>(), ALLOCATORS);
+    }
 
     fn own() -> TargetProgram {
         let executable = std::env::current_exe().expect("own path");
