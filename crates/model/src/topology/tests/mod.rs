@@ -157,6 +157,6 @@ fn of_xml_that_lacks_anything_nothing_falls_over() {
     }
 }
 
-mod rules;
+pub mod rules;
 mod selecting;
-mod trees;
+pub mod trees;

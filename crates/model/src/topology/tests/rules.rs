@@ -140,7 +140,7 @@ fn this_machine_follows_the_rules() {
 }
 
 /// A random description, and whatever part of its units.
-fn machines() -> impl Strategy<Value = (String, BTreeSet<u32>)> {
+pub fn machines() -> impl Strategy<Value = (String, BTreeSet<u32>)> {
     let levels = (
         1..4usize,
         any::<bool>(),

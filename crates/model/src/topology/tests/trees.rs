@@ -1,7 +1,8 @@
 //! Trees worked by hand.
 use super::super::*;
 
-fn tree_of(machine: &str, usable: impl Fn(u32) -> bool) -> TopologyTree {
+/// All units of a machine for which `usable` (by number) holds.
+pub fn tree_of(machine: &str, usable: impl Fn(u32) -> bool) -> TopologyTree {
     TopologyTree::new(&load(machine).unwrap(), usable).unwrap()
 }
 

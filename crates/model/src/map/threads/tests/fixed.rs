@@ -1,5 +1,5 @@
 //! Policies that do not look at communication: compact, scatter, random.
-use super::{machine, on_units, part_of, Case};
+use super::{machine, on_units, tree_of, Case};
 use crate::topology::TopologyTree;
 
 fn check(policy: &str, tree: TopologyTree, expected: &[u32]) {
@@ -21,7 +21,7 @@ fn compact_takes_units_in_order() {
     // Without PUs 1 and 2 the units are 0 | 3 || 4 5 | 6 7, numbered 0 to 5.
     check(
         "compact",
-        part_of(SMALL, |pu| pu != 1 && pu != 2),
+        tree_of(SMALL, |pu| pu != 1 && pu != 2),
         &[0, 1, 2],
     );
 }
@@ -41,7 +41,7 @@ fn scatter_goes_over_nodes_then_cores_then_siblings() {
     );
     // Node 0 has only PU 1 left (unit 0), node 1 has units 1 2 | 3 4: after one thread each,
     // node 1 takes the rest, cores before siblings.
-    let lopsided = part_of(SMALL, |pu| pu == 1 || pu > 3);
+    let lopsided = tree_of(SMALL, |pu| pu == 1 || pu > 3);
     check("scatter", lopsided, &[0, 1, 3, 2, 4]);
 }
 

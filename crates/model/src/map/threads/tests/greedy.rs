@@ -1,5 +1,5 @@
 //! EagerMap and distance.
-use super::{machine, part_of, Case};
+use super::{machine, tree_of, Case};
 use crate::map::PuAssignment;
 use crate::rng::Rng;
 
@@ -45,7 +45,7 @@ fn eagermap_spreads_what_does_not_fill_the_machine() {
 fn eagermap_on_an_asymmetric_machine() {
     // Nodes of one and three cores. The node of three is the only group to form: 0 1 3 by
     // 0 3 (5), then 1 (2); 2 is left for the other.
-    let tree = part_of("node:2 core:3 pu:1", |pu| pu == 0 || pu > 2);
+    let tree = tree_of("node:2 core:3 pu:1", |pu| pu == 0 || pu > 2);
     let case = Case::new(tree, 4, &[(0, 3, 5), (1, 3, 2), (2, 3, 1)]);
     assert_eq!(case.place("eagermap"), [1, 3, 0, 2]);
 }

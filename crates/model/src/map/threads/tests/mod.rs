@@ -9,6 +9,7 @@ mod slots;
 use super::{ThreadPolicy, THREAD_POLICIES};
 use crate::map::{CommGraph, PuAssignment, PuDistances, ThreadProblem};
 use crate::rng::Rng;
+use crate::topology::tests::trees::tree_of;
 use crate::topology::{load, TopologyTree};
 use proptest::prelude::*;
 
@@ -24,13 +25,8 @@ struct Case {
     seed: u64,
 }
 
-/// All units of a synthetic machine for which `usable` (by number) holds.
-fn part_of(machine: &str, usable: impl Fn(u32) -> bool) -> TopologyTree {
-    TopologyTree::new(&load(machine).unwrap(), usable).unwrap()
-}
-
 fn machine(text: &str) -> TopologyTree {
-    part_of(text, |_| true)
+    tree_of(text, |_| true)
 }
 
 impl Case {

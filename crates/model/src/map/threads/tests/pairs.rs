@@ -1,5 +1,5 @@
 //! Matching, level by level.
-use super::{machine, on_units, part_of, Case};
+use super::{machine, on_units, tree_of, Case};
 use crate::rng::Rng;
 use crate::topology::TopologyTree;
 
@@ -81,7 +81,7 @@ fn no_unit_idles_while_another_has_two() {
 #[test]
 fn an_asymmetric_machine_gets_pairs_where_it_has_siblings() {
     // Cores of two, one and one units: 1 2 communicate most and share the core.
-    let tree = part_of("core:3 pu:2", |pu| pu != 3 && pu != 5);
+    let tree = tree_of("core:3 pu:2", |pu| pu != 3 && pu != 5);
     check(tree, 4, &[(0, 3, 5), (1, 2, 6)], &[2, 0, 1, 3]);
 }
 

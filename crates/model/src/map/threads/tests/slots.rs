@@ -1,5 +1,5 @@
 //! How many threads each unit takes.
-use super::{machine, part_of};
+use super::{machine, tree_of};
 use crate::map::threads::slots::{slots_for, smt_ranks, SlotDistribution};
 use crate::topology::TopologyTree;
 
@@ -25,7 +25,7 @@ fn cores_then_siblings_then_rounds() {
 #[test]
 fn even_is_by_units_where_nodes_differ() {
     // Nodes of one and of four cores: four threads are 0.8 and 3.2, one and three.
-    let tree = part_of("node:2 core:4 pu:1", |pu| pu == 0 || pu > 3);
+    let tree = tree_of("node:2 core:4 pu:1", |pu| pu == 0 || pu > 3);
     check(SlotDistribution::Even, &tree, &[1, 1, 1, 1, 0]);
     // Two are 0.4 and 1.6: none and two, not one each.
     check(SlotDistribution::Even, &tree, &[0, 1, 1, 0, 0]);

@@ -1,6 +1,7 @@
 //! What holds for every machine, whatever topology and file it is made of.
 use super::*;
 use crate::simulate::simulated_machine::{EnergyCoefficients, PrefetcherKind, SimulatedMachine};
+use crate::topology::tests::rules::machines;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -196,26 +197,10 @@ fn parts_of_machines_are_machines() {
     }
 }
 
-/// A random description.
-fn machines() -> impl Strategy<Value = String> {
-    let levels = (
-        1..4usize,
-        any::<bool>(),
-        1..4usize,
-        1..3usize,
-        1..5usize,
-        1..4usize,
-    );
-    levels.prop_map(|(packs, numa, l3, l2, core, pu)| {
-        let numa = if numa { " [numa(memory=1048576)]" } else { "" };
-        format!("pack:{packs}{numa} l3:{l3} l2:{l2} core:{core} pu:{pu}")
-    })
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn the_rules_hold_for_any_machine(topology in machines(), file in 0..FILES.len()) {
+    fn the_rules_hold_for_any_machine((topology, _) in machines(), file in 0..FILES.len()) {
         let text = FILES[file].1;
         if let Ok(made) = with(&topology, text) {
             check_rules(&made, &topology);
