@@ -48,8 +48,12 @@ export function fill(place: Element, ...children: Children[]): void {
   add(place, children);
 }
 
-/// Text with the symbols of metrics as they are written: C_H with a small H below.
+/// Text with commands as such, and the symbols of metrics as they are written: C_H with a small H below.
 export function rich(text: string): Child[] {
+  return text.split(/`(hither [^`]*)`/).flatMap((part, at) => (at % 2 === 1 ? [h("code", {}, part)] : symbols(part)));
+}
+
+function symbols(text: string): Child[] {
   return text.split(/\b((?:C|E|B|R|Acc)_(?:H|A|app|page|comm)\b)/).map((part, at) => {
     if (at % 2 === 0) return part;
     const [symbol, index] = part.split("_");
