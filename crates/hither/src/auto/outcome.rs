@@ -23,7 +23,7 @@ pub struct AutoOverhead {
     pub mapping: Nanos,
     /// Moving threads and pages.
     pub migrating: Nanos,
-    /// What the extra faults cost the program, estimated.
+    /// What the extra faults, and the records of all, cost the program, estimated.
     pub faulting: Nanos,
     /// Processor time of the program.
     pub target: Nanos,

@@ -95,13 +95,19 @@ fn faults_that_are_not_looked_at_have_no_records() {
         println!("skipped: {error}");
         return;
     }
-    let place = Place::new();
+    let place = place();
     let reuse = common::workload("reuse");
     let auto = [HITHER, "auto", "-v", "--", &reuse, "40000", "40"];
-    let (code, message) = said(&place, &auto);
-    assert_eq!(code, 0, "{message}");
-    assert!(message.contains("so many of its own"), "{message}");
-    assert!((1000..800_000).contains(&faults(&message)), "{message}");
+    let without_perf = forbid(&["perf_event_open"], &auto);
+    for (line, why) in [
+        (auto.to_vec(), "so many of its own"),
+        (without_perf, "perf events are forbidden"),
+    ] {
+        let (code, message) = said(&place, &line);
+        assert_eq!(code, 0, "{message}");
+        assert!(message.contains(why), "{message}");
+        assert!((1000..800_000).contains(&faults(&message)), "{message}");
+    }
 }
 
 /// Of a process that runs already, too, whose threads are pinned by what is seen.
