@@ -252,7 +252,7 @@ void process_signals_init(void);
 void process_signals_after_fork(uint32_t index, int tid);
 void process_signals_inherit(uint32_t index);
 void process_signals_thread_starts(uint32_t index, int tid);
-bool process_signals_hold(int signal, siginfo_t *info, uint64_t blocked);
+bool process_signals_hold(int signal, siginfo_t *info, uint64_t blocked, uint32_t index);
 
 /* signal_delivery_lean.c: signals that arrive while core runs */
 void signal_delivery_init(void);

@@ -3,13 +3,13 @@
  * The kernel gives one to a thread that does not block it or waits for it (sigwait, sigtimedwait), else keeps it
  * until there is one. DynamoRIO blocks no signal in the kernel, so any thread gets it, and keeps it for that thread
  * until it unblocks it: which never happens where a program waits for its signals, nor in a thread that ends. What
- * arrives in a thread that starts or ends DynamoRIO drops. So the handler in front of DynamoRIO's keeps such a
- * signal here and wakes a thread that takes it, by a signal that the program does not see; else the next one that
- * waits for it or unblocks it takes it.
+ * arrives in a thread that starts or ends DynamoRIO drops. So the handler in front of DynamoRIO's keeps a signal
+ * that the thread blocks here and wakes a thread that takes it, by a signal that the program does not see; else the
+ * next one that waits for it or unblocks it takes it.
  *
- * While a signal is kept another one of its kind is lost, as in the kernel, but there not of real-time
- * signals. What is blocked in all threads, and was never waited for, goes DynamoRIO's way. So do masks that
- * sigsuspend, ppoll and the like set for one call.
+ * While a signal is kept another one of its kind is lost, as in the kernel; of real-time signals it is left to
+ * DynamoRIO. What a thread unblocks for one call (sigsuspend, ppoll and the like) is handed to DynamoRIO for it; so
+ * is what a signalfd reads.
  *
  * A program that waits for all signals would take the one by which DynamoRIO suspends a thread, and DynamoRIO would
  * wait for ever that the thread stops: that one is left out of what the kernel is asked for. */
@@ -21,6 +21,7 @@
 enum { EMPTY, BUSY, PENDING };
 #define ALL (~0ull)         /* what a thread blocks that starts or ends */
 enum { SUSPENDS = SIGILL }; /* DynamoRIO's signal that stops a thread */
+enum { FIRST_REAL_TIME = 32 };
 
 static struct {
   uint32_t state;
@@ -33,12 +34,14 @@ static struct {
   int tid;   /* 0: not started yet, or it ends */
   int woken; /* the signal by which it was woken last, while it waits */
   uint64_t blocked;
+  uint64_t opened;    /* what it unblocks for the call in progress */
   uint64_t waits;     /* read by the kernel, in the place of: */
   reg_t programs_own; /* where the program has them */
 } threads[HI_MAX_THREADS];
 
 static uint64_t waited;   /* what was ever waited for, */
 static uint64_t kept;     /* ever kept here, */
+static uint64_t readable; /* what any signalfd of this process was made for, */
 static uint64_t directed; /* and ever sent to one thread by another of this process */
 static int mask_slot;     /* what the thread blocks after the call in progress */
 static int info_slot;     /* where the call in progress wants to know more of the signal */
@@ -65,12 +68,14 @@ static bool change(int signal, uint32_t from, uint32_t to) {
   return __atomic_compare_exchange_n(&pending[signal].state, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-static void add_pending(int signal, const siginfo_t *info, int tid) {
-  if (!change(signal, EMPTY, BUSY)) return;
+/* False if another one of its kind is kept. */
+static bool add_pending(int signal, const siginfo_t *info, int tid) {
+  if (!change(signal, EMPTY, BUSY)) return false;
   pending[signal].tid = tid;
   pending[signal].info = *info;
   __atomic_fetch_or(&kept, bit(signal), __ATOMIC_SEQ_CST);
   change(signal, BUSY, PENDING);
+  return true;
 }
 
 /* Takes out what is kept for this thread. */
@@ -91,8 +96,12 @@ static bool send_wake(int signal, int tid) {
 
 static bool is_wake(const siginfo_t *info) { return info->si_code == SI_QUEUE && info->si_value.sival_ptr == pending; }
 
+static uint64_t opened(uint32_t i) { return __atomic_load_n(&threads[i].opened, __ATOMIC_SEQ_CST); }
+
+static bool waits(uint32_t i, int signal) { return __atomic_load_n(&threads[i].waits, __ATOMIC_SEQ_CST) & bit(signal); }
+
 static bool takes(uint32_t i, int signal) {
-  return !(__atomic_load_n(&threads[i].blocked, __ATOMIC_SEQ_CST) & bit(signal));
+  return (~__atomic_load_n(&threads[i].blocked, __ATOMIC_SEQ_CST) | opened(i)) & bit(signal);
 }
 
 /* Wakes a thread, other than the calling one, that waits for what is kept or does not block it. */
@@ -100,24 +109,23 @@ static void wake(int signal, int own) {
   for (uint32_t i = 1; i < HI_MAX_THREADS; i++) {
     int tid = __atomic_load_n(&threads[i].tid, __ATOMIC_SEQ_CST);
     if (!tid || tid == own || (pending[signal].tid && pending[signal].tid != tid)) continue;
-    const bool waits = __atomic_load_n(&threads[i].waits, __ATOMIC_SEQ_CST) & bit(signal);
-    if (!waits && !takes(i, signal)) continue;
-    if (waits) __atomic_store_n(&threads[i].woken, signal, __ATOMIC_SEQ_CST);
+    if (!waits(i, signal) && !takes(i, signal)) continue;
+    if (waits(i, signal)) __atomic_store_n(&threads[i].woken, signal, __ATOMIC_SEQ_CST);
     if (send_wake(signal, tid)) return;
   }
 }
 
-static bool is_unblocked_elsewhere(int signal, int own) {
+static bool is_taken_elsewhere(int signal, int own) {
   for (uint32_t i = 1; i < HI_MAX_THREADS; i++) {
     int tid = __atomic_load_n(&threads[i].tid, __ATOMIC_SEQ_CST);
-    if (tid && tid != own && takes(i, signal)) return true;
+    if (tid && tid != own && (waits(i, signal) || takes(i, signal))) return true;
   }
   return false;
 }
 
-/* Where the calling thread takes what is kept, as it has just started or changed its mask. */
-static void take_kept(int tid, uint64_t blocked) {
-  const uint64_t open = __atomic_load_n(&kept, __ATOMIC_SEQ_CST) & ~blocked;
+/* Where the calling thread takes what is kept of these. */
+static void take_kept(int tid, uint64_t signals) {
+  const uint64_t open = __atomic_load_n(&kept, __ATOMIC_SEQ_CST) & signals;
   if (!open || !is_own()) return;
   for (int signal = 1; signal <= SIGNALS; signal++)
     if (open & bit(signal) && __atomic_load_n(&pending[signal].state, __ATOMIC_SEQ_CST) == PENDING)
@@ -134,21 +142,23 @@ static void note_directed(int signal) {
   if (signal >= 1 && signal <= SIGNALS) __atomic_fetch_or(&directed, bit(signal), __ATOMIC_SEQ_CST);
 }
 
-/* Called by the handler in front of DynamoRIO's, in a thread that blocks these signals.
+/* Called by the handler in front of DynamoRIO's, in the thread `index` that blocks these signals; 0: not known.
  * Whether the signal is kept here; else `info` is that of the signal as it was sent. */
-bool process_signals_hold(int signal, siginfo_t *info, uint64_t blocked) {
+bool process_signals_hold(int signal, siginfo_t *info, uint64_t blocked, uint32_t index) {
   const bool is_blocked = blocked & bit(signal);
   if ((!is_blocked && !is_wake(info)) || !is_own()) return false;
   const int tid = (int)call4(SYS_gettid, 0, 0, 0, 0);
+  const uint64_t handed_over = opened(index) | __atomic_load_n(&readable, __ATOMIC_SEQ_CST);
+  const bool is_handed_over = blocked != ALL && (!index || handed_over & bit(signal));
   if (is_wake(info)) {
-    if (!is_blocked) return !dequeue(signal, tid, info);
+    if (!is_blocked || is_handed_over) return !dequeue(signal, tid, info);
     wake(signal, tid); /* this thread takes it no more */
     return true;
   }
   const bool one_thread = is_for_thread(signal, info);
-  const bool elsewhere = !one_thread && (blocked == ALL || is_unblocked_elsewhere(signal, tid));
-  if (!elsewhere && !(__atomic_load_n(&waited, __ATOMIC_SEQ_CST) & bit(signal))) return false;
-  add_pending(signal, info, one_thread ? tid : 0);
+  if (one_thread && !(__atomic_load_n(&waited, __ATOMIC_SEQ_CST) & bit(signal))) return false;
+  if (is_handed_over && (one_thread || !is_taken_elsewhere(signal, tid))) return false;
+  if (!add_pending(signal, info, one_thread ? tid : 0)) return signal < FIRST_REAL_TIME || blocked == ALL;
   wake(signal, tid);
   return true;
 }
@@ -162,8 +172,9 @@ void process_signals_thread_starts(uint32_t index, int tid) {
   const uint64_t blocked = index ? threads[index].blocked : 0;
   host_set_blocked(blocked);
   if (!index || !is_own()) return;
+  threads[index].opened = 0;
   __atomic_store_n(&threads[index].tid, tid, __ATOMIC_SEQ_CST);
-  take_kept(tid, blocked);
+  take_kept(tid, ~blocked);
 }
 
 static void thread_ends(uint32_t index) {
@@ -176,6 +187,14 @@ static bool wanted(void *dc, int number) {
   switch (number) {
   case SYS_rt_sigprocmask:
   case SYS_rt_sigtimedwait:
+  case SYS_rt_sigsuspend:
+  case SYS_rt_sigpending:
+  case SYS_ppoll:
+  case SYS_pselect6:
+  case SYS_epoll_pwait:
+  case SYS_epoll_pwait2:
+  case SYS_signalfd:
+  case SYS_signalfd4:
   case SYS_tkill:
   case SYS_tgkill:
   case SYS_exit: return true;
@@ -213,7 +232,7 @@ static void note_mask(void *dc, uint32_t index) {
 static void mask_changed(void *dc, uint32_t index) {
   const uint64_t blocked = (uint64_t)drmgr_get_tls_field(dc, mask_slot);
   set_blocked(index, blocked);
-  take_kept((int)dr_get_thread_id(dc), blocked);
+  take_kept((int)dr_get_thread_id(dc), ~blocked);
 }
 
 /* The result of a call that takes what is kept. */
@@ -245,6 +264,58 @@ static bool wait_for(void *dc, struct hi_local *t) {
   return true;
 }
 
+/* The mask that the program gives a call for its duration; false: none. */
+static bool mask_of_call(void *dc, int number, uint64_t *mask) {
+  reg_t at;
+  size_t got;
+  switch (number) {
+  case SYS_rt_sigsuspend: return read_set(dc, 0, mask);
+  case SYS_ppoll: return read_set(dc, 3, mask);
+  case SYS_epoll_pwait:
+  case SYS_epoll_pwait2: return read_set(dc, 4, mask);
+  case SYS_pselect6: /* its last argument points to that of the mask */
+    return dr_syscall_get_param(dc, 5) &&
+           dr_safe_read((const void *)dr_syscall_get_param(dc, 5), sizeof at, &at, &got) && at &&
+           dr_safe_read((const void *)at, sizeof *mask, mask, &got);
+  default: return false;
+  }
+}
+
+/* Until the descriptor exists they are kept here. */
+static void note_readable(void *dc) {
+  uint64_t set;
+  drmgr_set_tls_field(dc, mask_slot, (void *)(read_set(dc, 1, &set) ? set : 0));
+}
+
+static void descriptor_made(void *dc) {
+  const uint64_t set = (uint64_t)drmgr_get_tls_field(dc, mask_slot);
+  if ((int64_t)dr_syscall_get_result(dc) < 0 || !is_own()) return;
+  __atomic_fetch_or(&readable, set, __ATOMIC_SEQ_CST);
+  take_kept((int)dr_get_thread_id(dc), set);
+}
+
+/* Adds what is kept here to what the kernel says is pending. */
+static void add_to_pending_set(void *dc) {
+  void *to = drmgr_get_tls_field(dc, info_slot);
+  uint64_t set;
+  size_t done;
+  if (dr_syscall_get_result(dc) != 0 || !dr_safe_read(to, sizeof set, &set, &done)) return;
+  for (int signal = 1; signal <= SIGNALS; signal++) {
+    const int tid = pending[signal].tid;
+    if (__atomic_load_n(&pending[signal].state, __ATOMIC_SEQ_CST) == PENDING &&
+        (!tid || tid == (int)dr_get_thread_id(dc)))
+      set |= bit(signal) & host_blocked();
+  }
+  dr_safe_write(to, sizeof set, &set, &done);
+}
+
+static void open_for_call(void *dc, uint32_t index, int number) {
+  uint64_t mask;
+  if (!index || !is_own() || !mask_of_call(dc, number, &mask)) return;
+  __atomic_store_n(&threads[index].opened, ~mask, __ATOMIC_SEQ_CST);
+  take_kept((int)dr_get_thread_id(dc), ~mask);
+}
+
 static bool before_syscall(void *dc, int number) {
   struct hi_local *t = host_local(dc);
   if (seccomp_refused(dc)) return true;
@@ -254,7 +325,10 @@ static bool before_syscall(void *dc, int number) {
   case SYS_tkill: note_directed((int)dr_syscall_get_param(dc, 1)); return true;
   case SYS_tgkill: note_directed((int)dr_syscall_get_param(dc, 2)); return true;
   case SYS_exit: thread_ends(t->index); return true;
-  default: return true;
+  case SYS_rt_sigpending: drmgr_set_tls_field(dc, info_slot, (void *)dr_syscall_get_param(dc, 0)); return true;
+  case SYS_signalfd:
+  case SYS_signalfd4: note_readable(dc); return true;
+  default: open_for_call(dc, t->index, number); return true;
   }
 }
 
@@ -277,8 +351,16 @@ static void waited_for(void *dc, uint32_t index) {
 
 static void after_syscall(void *dc, int number) {
   const uint32_t index = host_local(dc)->index;
-  if (number == SYS_rt_sigtimedwait && index) waited_for(dc, index);
-  if (number == SYS_rt_sigprocmask) mask_changed(dc, index);
+  switch (number) {
+  case SYS_rt_sigtimedwait:
+    if (index) waited_for(dc, index);
+    return;
+  case SYS_rt_sigprocmask: mask_changed(dc, index); return;
+  case SYS_rt_sigpending: add_to_pending_set(dc); return;
+  case SYS_signalfd:
+  case SYS_signalfd4: descriptor_made(dc); return;
+  default: __atomic_store_n(&threads[index].opened, 0, __ATOMIC_SEQ_CST);
+  }
 }
 
 /* In the child of a fork nothing is pending, and there is one thread. */

@@ -111,6 +111,7 @@ fn built(name: &str) -> String {
              gcc -std=gnu11 -O1 -g -pthread -o interrupted {SOURCES}/interrupted.c
              gcc -std=gnu11 -O1 -g -pthread -o sigwait {SOURCES}/sigwait.c
              gcc -std=gnu11 -O1 -g -pthread -o short_lived {SOURCES}/short_lived.c
+             gcc -std=gnu11 -O1 -g -pthread -o unblocks {SOURCES}/unblocks.c
              gcc -std=gnu11 -O1 -g -o jit {SOURCES}/jit.c
              gcc -std=gnu11 -O1 -g -o code_heap {SOURCES}/code_heap.c
              gcc -std=gnu11 -O1 -g -o traps {SOURCES}/traps.c
