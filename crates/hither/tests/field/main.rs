@@ -116,6 +116,7 @@ fn built(name: &str) -> String {
              gcc -std=gnu11 -O1 -g -o code_heap {SOURCES}/code_heap.c
              gcc -std=gnu11 -O1 -g -o traps {SOURCES}/traps.c
              gcc -std=gnu11 -O1 -g -o alarmed {SOURCES}/alarmed.c
+             gcc -std=gnu11 -O1 -g -o timers {SOURCES}/timers.c
              gcc -std=gnu11 -O1 -g -pthread -o suspend {SOURCES}/suspend.c
              gcc -DLIBRARY -shared -fPIC -Wl,--section-start=.gnu.hash=0x400000 -Wl,-Tdata=0x500000 \
                  -o libtables.so {SOURCES}/tables.c

@@ -120,6 +120,12 @@ fn signals_while_another_one_is_delivered() {
     check(&[&built("alarmed")], 2, 2);
 }
 
+/// `alarm` said what it was asked for.
+#[test]
+fn timers_that_are_set_again() {
+    check(&[&built("timers")], 1, 1);
+}
+
 /// Also: a mask in the program's memory was emptied.
 #[test]
 fn signals_that_end_sigsuspend() {
