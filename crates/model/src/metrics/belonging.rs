@@ -22,18 +22,22 @@ pub struct PageBelonging {
     pub app: f64,
     /// E_work.
     pub by_work: f64,
+    /// E_app less what does not last (`lasting_use.rs`).
+    pub lasting: f64,
 }
 
 impl PageBelonging {
-    /// Of the pages at these positions; `None` when they have no access. `work` is W.
+    /// Of the pages at these positions; `None` when they have no access. `work` is W, `lasting` what lasts of each
+    /// page's use, all of it where it is empty.
     pub fn of_pages(
         table: &PageAccessTable,
         pages: impl Iterator<Item = usize>,
         node_of: &[NodeIx],
         work: &[f64],
+        lasting: &[f32],
     ) -> Option<Self> {
         let mut per_node = vec![0; work.len()];
-        let (mut all, mut most, mut by_work) = (0.0, 0.0, 0.0);
+        let (mut all, mut most, mut by_work, mut lasts) = (0.0, 0.0, 0.0, 0.0);
         for page in pages {
             accesses_per_node(table.uses(page), node_of, &mut per_node);
             let sum = per_node.iter().sum::<u64>() as f64;
@@ -41,20 +45,28 @@ impl PageBelonging {
             let best = per_node.iter().position(|&n| n == max);
             all += sum;
             most += max as f64;
+            lasts += max as f64 * part_that_lasts(lasting, page);
             by_work += sum * best.map_or(0.0, |best| work[best]);
         }
         (all > 0.0).then(|| PageBelonging {
             app: most / all,
             by_work: by_work / all,
+            lasting: lasts / all,
         })
     }
 
     /// Whether the pages belong to one node each. Where one makes nearly all accesses, they are its own.
     #[must_use]
     pub fn belongs(&self) -> bool {
-        let beyond = self.app - self.by_work >= BEYOND_WORK * (1.0 - self.by_work);
-        self.app >= E_HIGH && (beyond || self.app >= ACC_RIGHT)
+        let beyond = self.lasting - self.by_work >= BEYOND_WORK * (1.0 - self.by_work);
+        self.lasting >= E_HIGH && (beyond || self.lasting >= ACC_RIGHT)
     }
+}
+
+/// What lasts of the use of a page by the node that uses it most, all of it where that is not known.
+#[must_use]
+pub fn part_that_lasts(lasting: &[f32], page: usize) -> f64 {
+    lasting.get(page).map_or(1.0, |part| f64::from(*part))
 }
 
 /// W: the share of each node in the accesses of a table.

@@ -45,13 +45,23 @@ pub fn communication_metrics(
     seconds: f64,
     accesses: u64,
 ) -> CommunicationMetrics {
+    metrics_beside(matrix, &[], (seconds, accesses))
+}
+
+/// The same where pairs of threads, in order, had no time to share: they never ran at the same time.
+#[must_use]
+pub fn metrics_beside(
+    matrix: &CommMatrix,
+    apart: &[(u32, u32)],
+    (seconds, accesses): (f64, u64),
+) -> CommunicationMetrics {
     let amount = matrix.amount();
     let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
     CommunicationMetrics {
         events: matrix.total(),
         heterogeneity: matrix.heterogeneity(),
         heterogeneity_pairs: pair_heterogeneity(matrix),
-        heterogeneity_residual: residual_heterogeneity(matrix),
+        heterogeneity_residual: residual_heterogeneity(matrix, apart),
         heterogeneity_raw: matrix.raw_heterogeneity(),
         amount,
         amount_per_second: over(amount, seconds),
@@ -107,16 +117,18 @@ pub fn pair_heterogeneity(matrix: &CommMatrix) -> f64 {
 /// with a such that sum over j != i of a\[i\] a\[j\] is the sum of row i (quasi-independence, Goodman, JASA
 /// 1968). A master that shares with all, and threads that got more of the work, leave 0; pairs and
 /// neighbours leave most of it. With fewer than four threads there is always such an a: then it is C_H
-/// between pairs.
+/// between pairs. Pairs that are `apart`, in order, have no cell: threads that follow others share
+/// nothing with them, which is no choice of partners.
 #[must_use]
-pub fn residual_heterogeneity(matrix: &CommMatrix) -> f64 {
+pub fn residual_heterogeneity(matrix: &CommMatrix, apart: &[(u32, u32)]) -> f64 {
     if matrix.threads() < 4 || matrix.max() == 0 {
         return pair_heterogeneity(matrix);
     }
     let (threads, scale) = (matrix.threads() as f64, 100.0 / matrix.max() as f64);
-    let activity = activity(matrix);
+    let activity = activity(matrix, apart);
+    let together = |pair: &(u32, u32, u64)| apart.binary_search(&(pair.0, pair.1)).is_err();
     // Each pair is in two rows.
-    let above = matrix.pairs().map(|(i, j, events)| {
+    let above = matrix.pairs().filter(together).map(|(i, j, events)| {
         let fitted = activity[i as usize] * activity[j as usize];
         2.0 * (events as f64 - fitted).max(0.0).powi(2)
     });
@@ -124,15 +136,26 @@ pub fn residual_heterogeneity(matrix: &CommMatrix) -> f64 {
 }
 
 /// a of [`residual_heterogeneity`].
-fn activity(matrix: &CommMatrix) -> Vec<f64> {
+fn activity(matrix: &CommMatrix, apart: &[(u32, u32)]) -> Vec<f64> {
     let rows = (0..matrix.threads()).map(|i| matrix.row_sum(i) as f64);
-    let rows: Vec<f64> = rows.collect();
-    let scale = rows.iter().sum::<f64>().sqrt();
+    let mut rows: Vec<f64> = rows.collect();
+    for &(i, j) in apart {
+        let events = matrix.get(i as usize, j as usize) as f64;
+        rows[i as usize] -= events;
+        rows[j as usize] -= events;
+    }
+    let scale = rows.iter().sum::<f64>().max(1.0).sqrt();
     let mut a: Vec<f64> = rows.iter().map(|row| row / scale).collect();
+    let mut gone = vec![0.0; a.len()];
     for _ in 0..FITTING_ROUNDS {
         let sum: f64 = a.iter().sum();
-        for (a, row) in a.iter_mut().zip(&rows) {
-            let others = sum - *a;
+        gone.fill(0.0);
+        for &(i, j) in apart {
+            gone[i as usize] += a[j as usize];
+            gone[j as usize] += a[i as usize];
+        }
+        for ((a, row), gone) in a.iter_mut().zip(&rows).zip(&gone) {
+            let others = sum - *a - gone;
             // The geometric mean of the last value and the one that fits alone, lest it swings.
             *a = if others > 0.0 {
                 (row * *a / others).sqrt()

@@ -74,6 +74,17 @@ pub struct SharingEvidence<'a> {
     pub comes_again: bool,
 }
 
+/// What is left of sharing without the pairs of threads of which both hardly work.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OfThoseThatWork<'a> {
+    /// Of all communication events.
+    pub sharing: SharingEvidence<'a>,
+    /// Of the coherence events among them; `None` where they were not told apart.
+    pub coherence: Option<SharingEvidence<'a>>,
+    /// What the threads of these pairs execute, of all instructions.
+    pub left_out: f64,
+}
+
 /// The first reason to doubt the communication of a profile: `matrix` is that of its working threads,
 /// all events or what `events` says of each pair.
 #[must_use]

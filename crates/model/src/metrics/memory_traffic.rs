@@ -28,6 +28,8 @@ pub struct PageTraffic {
     pub worst: f64,
     /// What `best` would be if all nodes used every page by their share of the work (`belonging.rs`).
     pub by_work: f64,
+    /// `best` less what does not last: another node uses the page most at another time (`lasting_use.rs`).
+    pub lasting: f64,
     /// Acc_app and local of first touch.
     pub first_touch: Option<TrafficAccuracy>,
 }
@@ -39,6 +41,7 @@ impl PageTraffic {
         PageBelonging {
             app: self.best,
             by_work: self.by_work,
+            lasting: self.lasting,
         }
         .belongs()
     }

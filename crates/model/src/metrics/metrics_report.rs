@@ -5,6 +5,7 @@ use super::belonging::{work_of_nodes, PageBelonging};
 use super::communication::{percent_imbalance, CommunicationMetrics, UpperTriangle};
 use super::evidence::threads_take_turns;
 use super::exclusivity::{exclusivity, ExclusivityMetrics};
+use super::lasting_use::lasting_use;
 use super::memory_traffic::{
     all_fetches, traffic_table, traffic_unit, PageTraffic, TrafficAccuracy,
 };
@@ -194,6 +195,8 @@ pub struct ProfileAnalysis {
     pub table: Arc<PageAccessTable>,
     /// Their memory traffic, in the same positions; the same table where fetches were not counted.
     pub traffic: Arc<PageAccessTable>,
+    /// What lasts of the use of each by the node that uses it most; empty where that is not known.
+    pub lasting: Vec<f32>,
     /// The first toucher of each of them.
     pub touchers: PageMap<ThreadIx>,
     /// Positions in the table of each object's pages, each once; by row of the object.
@@ -230,12 +233,20 @@ impl ProfileAnalysis {
         let (best, worst) = best_and_worst_assignment(&table, &sharing.working, setup.nodes);
         let traffic = traffic_table(profile, &table, setup.page_size);
         let tables = (&*table, &*traffic);
-        let pages = page_report(profile, &setup, tables, &touchers, (&best, &worst));
+        let lasting = lasting_use(profile, (&table, setup.page_size), setup.nodes, &best);
+        let pages = page_report(
+            profile,
+            &setup,
+            (tables, &lasting),
+            &touchers,
+            (&best, &worst),
+        );
         let [all, coherence] = sharing.evidence();
         let mut verdict = mapping_verdict(&VerdictInput {
             threads: run.active_threads,
             sharing: all.unwrap_or_default(),
             coherence,
+            of_those_that_work: sharing.of_those_that_work(),
             footprint: run.footprint,
             pages: table.len(),
             nodes: setup.nodes,
@@ -282,6 +293,7 @@ impl ProfileAnalysis {
             report,
             table,
             traffic,
+            lasting,
             touchers,
             pages_of_object,
         }
@@ -336,7 +348,7 @@ fn run_summary(profile: &Profile, footprint: u64) -> RunSummary {
 fn page_report(
     profile: &Profile,
     setup: &MetricsSetup,
-    (table, traffic): (&PageAccessTable, &PageAccessTable),
+    ((table, traffic), lasting): ((&PageAccessTable, &PageAccessTable), &[f32]),
     touchers: &PageMap<ThreadIx>,
     (best, worst): (&[NodeIx], &[NodeIx]),
 ) -> Option<PageReport> {
@@ -346,7 +358,7 @@ fn page_report(
         best: exclusivity(table, setup.nodes, best)?,
         worst: exclusivity(table, setup.nodes, worst)?,
         first_touch: accuracy_of(table, 0..table.len(), setup.nodes, best, place),
-        traffic: page_traffic(traffic, setup.nodes, (best, worst), place)?,
+        traffic: page_traffic((traffic, lasting), setup.nodes, (best, worst), place)?,
         timeline: page_migrations(
             profile,
             (table, setup.page_size),
@@ -358,17 +370,18 @@ fn page_report(
 }
 
 fn page_traffic(
-    table: &PageAccessTable,
+    (table, lasting): (&PageAccessTable, &[f32]),
     nodes: usize,
     (best, worst): (&[NodeIx], &[NodeIx]),
     place: impl Fn(PageId) -> Option<NodeIx>,
 ) -> Option<PageTraffic> {
     let first_touch = accuracy_of(table, 0..table.len(), nodes, best, place);
     let work = work_of_nodes(table, nodes, best);
-    let belonging = PageBelonging::of_pages(table, 0..table.len(), best, &work)?;
+    let belonging = PageBelonging::of_pages(table, 0..table.len(), best, &work, lasting)?;
     Some(PageTraffic {
         best: belonging.app,
         by_work: belonging.by_work,
+        lasting: belonging.lasting,
         worst: exclusivity(table, nodes, worst)?.app,
         first_touch: first_touch.map(|a| TrafficAccuracy {
             app: a.app,

@@ -8,6 +8,7 @@ pub mod evidence;
 pub mod exclusivity;
 pub mod figures;
 pub mod findings;
+pub mod lasting_use;
 pub mod memory_traffic;
 pub mod metrics_report;
 pub mod node_assignment;
@@ -23,6 +24,7 @@ pub mod sharing;
 pub mod stable_phases;
 pub mod structure_rows;
 pub mod structures;
+pub mod thread_pairs;
 pub mod thresholds;
 pub mod verdict;
 

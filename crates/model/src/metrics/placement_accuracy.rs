@@ -85,6 +85,14 @@ pub struct PageMigrationTimeline {
     pub moved_more: u64,
 }
 
+/// The uses of pages by page slice, in order of time.
+pub(super) fn rows_by_page_slice(profile: &Profile) -> BTreeMap<SliceIx, PageRows<PageUse>> {
+    let mut by_slice: BTreeMap<SliceIx, PageRows<PageUse>> = BTreeMap::new();
+    let rows = profile.pages.rows();
+    rows.for_each(|row| by_slice.entry(row.slice).or_default().push(row));
+    by_slice
+}
+
 /// Follows every page: it starts where its first toucher runs (first touch) and moves in
 /// each page slice to the node that uses it most, threads staying where they are. `whole` is
 /// the table of the whole run.
@@ -97,15 +105,12 @@ pub fn page_migrations(
     touchers: &PageMap<ThreadIx>,
 ) -> PageMigrationTimeline {
     let (whole, size) = whole;
-    let mut by_slice: BTreeMap<SliceIx, PageRows<PageUse>> = BTreeMap::new();
     let first = profile.pages.rows().next().map(|row| row.slice);
     let alone = first.filter(|first| profile.pages.rows().all(|row| row.slice == *first));
-    match alone {
-        Some(slice) => drop(by_slice.insert(slice, PageRows::default())),
-        None => {
-            (profile.pages.rows()).for_each(|row| by_slice.entry(row.slice).or_default().push(row))
-        }
-    }
+    let by_slice = match alone {
+        Some(slice) => BTreeMap::from([(slice, PageRows::default())]),
+        None => rows_by_page_slice(profile),
+    };
     let mut out = PageMigrationTimeline::default();
     let mut place = touchers.map(|t| (node_of[t.at()], 0u32));
     // Of a profile that does not say who touched them first.

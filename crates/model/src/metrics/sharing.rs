@@ -1,9 +1,10 @@
 //! What threads share: the communication of a run and of its phases, and of both the coherence events,
 //! where those were told apart.
-use super::communication::{communication_metrics, CommunicationMetrics, UpperTriangle};
-use super::evidence::{comes_again, doubt, Doubt, SharingEvidence};
+use super::communication::{metrics_beside, CommunicationMetrics, UpperTriangle};
+use super::evidence::{comes_again, doubt, Doubt, OfThoseThatWork, SharingEvidence};
 use super::phase_detection::{communication_phases, window_of_half_a_second, DIFF_MIN, WINDOW};
 use super::stable_phases::stable_phases;
+use super::thread_pairs::{pairs_apart, LittleWork};
 use crate::units::nanos_to_seconds;
 use hither_profile::{CommMatrix, PairComm, Profile};
 use serde::Serialize;
@@ -56,6 +57,24 @@ pub(super) struct Sharing {
     pub doubts: [Option<Doubt>; 2],
     /// Whether the same pairs come again.
     pub come_again: [bool; 2],
+    /// The same without what threads share that hardly work; `None` where they share nothing.
+    without_little: Option<WithoutLittle>,
+}
+
+/// What is left without the pairs of threads that hardly work.
+struct WithoutLittle {
+    /// What those execute, of all instructions.
+    share: f64,
+    /// All events, and the coherence events.
+    kinds: [SeenSharing; 2],
+}
+
+/// What the verdict asks of one kind of events.
+struct SeenSharing {
+    communication: CommunicationMetrics,
+    phases: Vec<CommunicationMetrics>,
+    doubt: Option<Doubt>,
+    comes_again: bool,
 }
 
 impl Sharing {
@@ -64,7 +83,9 @@ impl Sharing {
         let working = profile.working_threads();
         let among = matrix.among(&working);
         let seconds = nanos_to_seconds(profile.counted_time());
-        let communication = communication_metrics(&among, seconds, accesses);
+        let apart = pairs_apart(profile, &working);
+        let metrics = |matrix: &CommMatrix| metrics_beside(matrix, &apart, (seconds, accesses));
+        let communication = metrics(&among);
         let known = profile.meta.has_coherence;
         let coherent = known.then(|| matrix_of(profile, |_| true, coherence_of));
         let working_coherent = coherent.as_ref().map(|all| all.among(&working));
@@ -72,7 +93,7 @@ impl Sharing {
             let of_all = communication.events.max(1) as f64;
             CoherenceMetrics {
                 share: among.total() as f64 / of_all,
-                communication: communication_metrics(among, seconds, accesses),
+                communication: metrics(among),
                 matrix: UpperTriangle::from_matrix(&all),
             }
         });
@@ -81,11 +102,13 @@ impl Sharing {
         let stable = stable_phases(profile, window, DIFF_MIN);
         let stable: Vec<_> = stable.into_iter().map(|phase| phase.slices).collect();
         let ranges = communication_phases(&profile.slices, WINDOW, DIFF_MIN);
-        let phases = phase_rows(profile, &working, &stable);
+        let pairs = (working.as_slice(), apart.as_slice());
+        let phases = phase_rows(profile, pairs, &stable);
         let by_heterogeneity = match ranges == stable {
             true => of_phases(&phases),
-            false => of_phases(&phase_rows(profile, &working, &ranges)),
+            false => of_phases(&phase_rows(profile, pairs, &ranges)),
         };
+        let without_little = WithoutLittle::of_run(profile, pairs, &ranges, accesses);
         Sharing {
             phases,
             by_heterogeneity,
@@ -94,11 +117,24 @@ impl Sharing {
                 comes_again(profile, all_of),
                 known && comes_again(profile, coherence_of),
             ],
+            without_little,
             matrix,
             working,
             communication,
             coherence,
         }
+    }
+
+    /// The same without what threads share that hardly work, and what those execute of all instructions; nothing
+    /// where they share nothing.
+    pub fn of_those_that_work(&self) -> Option<OfThoseThatWork<'_>> {
+        let without = self.without_little.as_ref()?;
+        let [all, coherence] = [0, 1].map(|kind| without.kinds[kind].evidence());
+        Some(OfThoseThatWork {
+            sharing: all,
+            coherence: self.coherence.is_some().then_some(coherence),
+            left_out: without.share,
+        })
     }
 
     /// What the verdict rests on.
@@ -115,6 +151,63 @@ impl Sharing {
                 comes_again: self.come_again[kind],
             })
         })
+    }
+}
+
+impl WithoutLittle {
+    fn of_run(
+        profile: &Profile,
+        (working, apart): (&[bool], &[(u32, u32)]),
+        ranges: &[Range<usize>],
+        accesses: u64,
+    ) -> Option<WithoutLittle> {
+        let little = LittleWork::of(profile, working);
+        let between = |pair: &PairComm| little.both(pair.i, pair.j);
+        if !profile.comm.iter().any(between) {
+            return None;
+        }
+        let mut apart = [apart, &little.pairs(working)].concat();
+        apart.sort_unstable();
+        apart.dedup();
+        let kind = |of: fn(&PairComm) -> u64| {
+            let events = |pair: &PairComm| if between(pair) { 0 } else { of(pair) };
+            let matrix = |slices: &Range<usize>| {
+                matrix_of(profile, |slice| slices.contains(&slice), events).among(working)
+            };
+            let metrics = |slices: &Range<usize>| {
+                let rows = profile.slices.get(slices.clone()).unwrap_or_default();
+                let counted = rows.iter().map(hither_profile::Slice::counted_time).sum();
+                let accesses = rows.iter().map(|s| s.accesses).sum();
+                metrics_beside(
+                    &matrix(slices),
+                    &apart,
+                    (nanos_to_seconds(counted), accesses),
+                )
+            };
+            let whole = matrix(&(0..usize::MAX));
+            let seconds = nanos_to_seconds(profile.counted_time());
+            SeenSharing {
+                communication: metrics_beside(&whole, &apart, (seconds, accesses)),
+                phases: ranges.iter().map(metrics).collect(),
+                doubt: doubt(profile, &whole, events),
+                comes_again: comes_again(profile, events),
+            }
+        };
+        Some(WithoutLittle {
+            share: little.share,
+            kinds: [kind(all_of), kind(coherence_of)],
+        })
+    }
+}
+
+impl SeenSharing {
+    fn evidence(&self) -> SharingEvidence<'_> {
+        SharingEvidence {
+            communication: self.communication,
+            phases: &self.phases,
+            doubt: self.doubt,
+            comes_again: self.comes_again,
+        }
     }
 }
 
@@ -147,7 +240,7 @@ fn of_phases(phases: &[CommunicationPhase]) -> [Vec<CommunicationMetrics>; 2] {
 
 fn phase_rows(
     profile: &Profile,
-    working: &[bool],
+    (working, apart): (&[bool], &[(u32, u32)]),
     ranges: &[Range<usize>],
 ) -> Vec<CommunicationPhase> {
     ranges
@@ -160,7 +253,8 @@ fn phase_rows(
             let counted = slices.iter().map(hither_profile::Slice::counted_time).sum();
             let accesses = slices.iter().map(|s| s.accesses).sum();
             let metrics = |matrix: &CommMatrix| {
-                communication_metrics(&matrix.among(working), nanos_to_seconds(counted), accesses)
+                let among = matrix.among(working);
+                metrics_beside(&among, apart, (nanos_to_seconds(counted), accesses))
             };
             let coherent = || metrics(&matrix_of(profile, in_phase, coherence_of));
             CommunicationPhase {

@@ -240,9 +240,9 @@ impl ProgramSymbols {
         let mut best: Option<(u32, &PathBuf, u64, Option<FunctionSymbol>)> = None;
         for (file, pc) in frames.iter().take(MAX_FRAMES) {
             let symbol = self.module(file).and_then(|m| m.function_symbol(*pc));
-            let wraps = symbol
-                .as_ref()
-                .is_some_and(|s| frame_filter::is_wrapper(&s.name) || is_rust_library(&s.name));
+            let wraps = symbol.as_ref().is_some_and(|s| {
+                frame_filter::is_named_allocator(&s.name) || is_rust_library(&s.name)
+            });
             let rank = match (frame_filter::is_runtime(file), wraps) {
                 (false, false) => 0,
                 (false, true) => 1,

@@ -52,6 +52,10 @@ const LIBRARY_SOURCES: [&str; 10] = [
     "/libstdc++-v3/",
 ];
 
+const HEADERS: [&str; 10] = [
+    "h", "H", "hh", "hpp", "hxx", "h++", "inl", "ipp", "tcc", "tpp",
+];
+
 /// Functions that hand a block on: the caller is the one that wants it.
 const WRAPPING: [&str; 8] = [
     "malloc",
@@ -132,8 +136,30 @@ pub fn is_wrapper(function: &str) -> bool {
         || GENERIC_PREFIXES.iter().any(|p| function.starts_with(p))
 }
 
+/// Whether a function is called after allocating, as `CRYPTO_zalloc`, `apr_palloc` and `Arena::AllocateAligned` are:
+/// of a library without lines, who called it says more.
+pub fn is_named_allocator(function: &str) -> bool {
+    let name = unqualified(function);
+    let ends = |(at, _): (usize, &str)| {
+        let rest = &name[at + ALLOC.len()..];
+        // `allocator` and `allocation` are things that have other functions too.
+        let word = rest.strip_prefix("ate").unwrap_or(rest);
+        !word.starts_with(|c: char| c.is_ascii_lowercase())
+    };
+    let lower = name.to_ascii_lowercase();
+    is_wrapper(function) || lower.match_indices(ALLOC).any(ends)
+}
+
+const ALLOC: &str = "alloc";
+
 pub fn is_library_source(file: &str) -> bool {
     LIBRARY_SOURCES.iter().any(|d| file.contains(d))
+}
+
+/// A file whose code is compiled as a part of others.
+pub fn is_header(file: &str) -> bool {
+    let extension = Path::new(file).extension().and_then(|e| e.to_str());
+    extension.is_some_and(|e| HEADERS.contains(&e))
 }
 
 /// Whether a frame is code of the program itself, with a line to show.

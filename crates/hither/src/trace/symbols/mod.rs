@@ -122,6 +122,20 @@ impl ProgramSymbols {
         }
         self.modules.get(file)?.as_ref()
     }
+
+    /// The line of an access: the innermost of the program's own, but what a header does once for all that use it,
+    /// such as an element of a container or an atomic addition, is done by the code around it.
+    fn program_frame(&mut self, frames: &[InlineFrame]) -> Option<usize> {
+        let all = 0..frames.len();
+        let mut own = all.filter(|at| frame_filter::is_program_frame(&frames[*at]));
+        let innermost = own.clone().next()?;
+        let works = own.find(|at| {
+            let InlineFrame { file, line, .. } = &frames[*at];
+            let tree = |sources: &mut SourceFiles| Some(sources.tree(file)?.is_in_loop(*line));
+            !frame_filter::is_header(file) || tree(&mut self.sources).unwrap_or(false)
+        });
+        works.or(Some(innermost))
+    }
 }
 
 impl Symbolizer for ProgramSymbols {
@@ -149,7 +163,7 @@ impl Symbolizer for ProgramSymbols {
             return None;
         }
         let frames = self.module(file)?.frames(vaddr);
-        let at = frames.iter().position(frame_filter::is_program_frame)?;
+        let at = self.program_frame(&frames)?;
         let callee = frames[..at].first().map(|inlined| inlined.function.clone());
         let own = frames.into_iter().nth(at)?;
         Some(SourceLine {

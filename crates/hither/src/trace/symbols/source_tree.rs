@@ -51,6 +51,17 @@ const ALLOCATING: [&str; 9] = [
     "vec",
 ];
 
+/// Statements of C, C++ and Rust that execute something again and again.
+const LOOPS: [&str; 7] = [
+    "for_statement",
+    "for_range_loop",
+    "while_statement",
+    "do_statement",
+    "for_expression",
+    "while_expression",
+    "loop_expression",
+];
+
 /// What a file is written in. Headers are read as C++.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Grammar {
@@ -140,6 +151,16 @@ impl SourceTree {
             let own = self.declarator_name(declared)?.text == name;
             own.then_some((index, self.text_of(declared).contains('&')))
         })
+    }
+
+    /// Whether a line stands in a loop of its function.
+    pub fn is_in_loop(&self, line: u32) -> bool {
+        let row = (line as usize).saturating_sub(1);
+        let text = self.text.lines().nth(row).unwrap_or("");
+        let indent = text.len() - text.trim_start().len();
+        let outwards = std::iter::successors(self.node_at(row, indent), Node::parent);
+        let mut kinds = outwards.take(MAX_DEPTH).map(|node| node.kind());
+        kinds.any(|kind| LOOPS.contains(&kind))
     }
 
     /// The arguments that a function is called with at a line and column, and the object whose

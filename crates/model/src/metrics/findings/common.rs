@@ -116,9 +116,11 @@ pub fn shares_served_by_node(case: &FindingContext, pages: &[usize]) -> Vec<f64>
 /// Whose the traffic of pages is, threads where the case has them; E_app is 1 without any.
 pub fn belonging(case: &FindingContext, pages: impl Iterator<Item = usize>) -> PageBelonging {
     let (table, threads) = (&case.analysis.traffic, &case.residence.threads);
-    PageBelonging::of_pages(table, pages, threads, &case.work).unwrap_or(PageBelonging {
+    let lasting = &case.analysis.lasting;
+    PageBelonging::of_pages(table, pages, threads, &case.work, lasting).unwrap_or(PageBelonging {
         app: 1.0,
         by_work: 0.0,
+        lasting: 1.0,
     })
 }
 

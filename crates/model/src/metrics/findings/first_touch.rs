@@ -150,7 +150,7 @@ fn exclusive_pages_finding(
     structure: &StructureMetrics,
     facts: &FirstTouchStats,
 ) -> Option<Finding> {
-    let gain = facts.belonging.app - facts.local;
+    let gain = facts.belonging.lasting - facts.local;
     let whole = case.analysis.report.pages.as_ref();
     let right = whole
         .and_then(|p| p.traffic.first_touch)
@@ -174,7 +174,7 @@ fn exclusive_pages_finding(
         format!(
             "{} of its {unit} are local now; touched first by the threads that use it, {} would be.",
             format_percent(facts.local),
-            format_percent(facts.belonging.app)
+            format_percent(facts.belonging.lasting)
         ),
     ];
     finding.evidence.extend(touching_line_text(case, structure));

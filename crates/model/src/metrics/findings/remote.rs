@@ -6,6 +6,7 @@
 //!   local     = sum over p of MemAcc[p][h(p)]      / all accesses
 //!   reachable = sum over p of max n of MemAcc[p][n] / all accesses   (E_app, OPT eq. 6)
 //! ```
+//! less what does not last (`lasting_use.rs`).
 //! Found when Acc_app (OPT eq. 9) is below [`ACC_RIGHT`] and reachable - local at least
 //! [`MIN_LOCAL_GAIN`]; that difference is the severity. What is remote because nodes share pages is
 //! left to other findings: of first touch, pages have to belong to nodes. The verdict on data has the same conditions.
@@ -15,6 +16,7 @@ use super::common::{
 };
 use super::FindingContext;
 use crate::locality::AccessLocality;
+use crate::metrics::belonging::part_that_lasts;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::thresholds::{ACC_RIGHT, MIN_LOCAL_GAIN};
 use hither_profile::{Finding, FindingKind, FindingPicture, NodeIx, SuggestedFix};
@@ -61,6 +63,11 @@ fn placed_or_owned(case: &FindingContext) -> bool {
 fn page_localities(case: &FindingContext) -> Vec<PageLocality> {
     let (table, residence) = (&case.analysis.traffic, case.residence);
     let mut per_node = vec![0u64; residence.nodes];
+    // A placement says itself when which page lies where.
+    let lasts = |at| match residence.from_placement {
+        true => 1.0,
+        false => part_that_lasts(&case.analysis.lasting, at),
+    };
     let page = |at: usize| {
         let Some(home) = residence.node_of_page(table.id(at)) else {
             return PageLocality::default();
@@ -74,7 +81,7 @@ fn page_localities(case: &FindingContext) -> Vec<PageLocality> {
         PageLocality {
             all: counted.all() as f64,
             local: counted.local as f64,
-            reachable: per_node.iter().copied().max().unwrap_or(0) as f64,
+            reachable: per_node.iter().copied().max().unwrap_or(0) as f64 * lasts(at),
         }
     };
     (0..table.len()).map(page).collect()

@@ -48,12 +48,12 @@ fn heterogeneity_between_pairs() {
 #[test]
 fn what_placement_of_pairs_can_use() {
     close(
-        residual_heterogeneity(&matrix(4, &[(0, 1, 10), (2, 3, 10)])),
+        residual_heterogeneity(&matrix(4, &[(0, 1, 10), (2, 3, 10)]), &[]),
         80_000.0 / 27.0,
     );
     let check = |cells: &[(usize, usize, u64)], most: f64| {
         let m = matrix(8, cells);
-        let (residual, pairs) = (residual_heterogeneity(&m), pair_heterogeneity(&m));
+        let (residual, pairs) = (residual_heterogeneity(&m, &[]), pair_heterogeneity(&m));
         assert!(residual <= most && pairs >= 100.0, "{residual} of {pairs}");
     };
     let star: Vec<_> = (1..8).map(|j| (0, j, 10)).collect();
@@ -75,7 +75,7 @@ fn the_diagonal_makes_uniform_look_heterogeneous() {
         let m = uniform(threads);
         close(m.heterogeneity(), want);
         close(pair_heterogeneity(&m), 0.0);
-        close(residual_heterogeneity(&m), 0.0);
+        close(residual_heterogeneity(&m, &[]), 0.0);
     };
     check(2, 2500.0);
     check(4, 1875.0);

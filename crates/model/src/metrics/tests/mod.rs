@@ -3,14 +3,17 @@
 mod assignment;
 mod communication;
 mod evidence;
+mod lasting;
 mod page_use;
 mod phases;
 mod report;
 mod residence;
+mod thread_pairs;
 mod verdict_time;
 
 use super::page_access::PageAccessTable;
 use super::page_id::PageSize;
+use super::MetricsSetup;
 use hither_profile::{NodeIx, PageNo, PageUse, RegionIx, SliceIx, ThreadIx};
 
 /// Pages of one region from rows of accesses per thread: `rows[page][thread]`.
@@ -34,6 +37,16 @@ fn uses(slice: u32, rows: &[&[u64]]) -> Vec<PageUse> {
 
 fn nodes(of: &[u32]) -> Vec<NodeIx> {
     of.iter().map(|&n| NodeIx(n)).collect()
+}
+
+/// With caches that are not known, and pages of 4 KiB.
+fn four_nodes() -> MetricsSetup {
+    MetricsSetup {
+        nodes: 4,
+        nodes_from: String::new(),
+        cache_bytes: 0,
+        page_size: PageSize::K4,
+    }
 }
 
 fn close(a: f64, b: f64) {

@@ -42,6 +42,7 @@ fn judge(case: Case) -> (bool, bool, String) {
             best: e,
             worst: e,
             by_work: 0.0,
+            lasting: e,
             first_touch: Some(TrafficAccuracy {
                 app: a,
                 local: 0.0,
@@ -143,6 +144,7 @@ fn data_is_worth_placing_if_that_makes_accesses_local() {
             best: 0.75,
             worst: 0.0,
             by_work: 0.0,
+            lasting: 0.75,
             first_touch: Some(TrafficAccuracy {
                 app: 0.5,
                 local,
@@ -176,6 +178,7 @@ fn first_faults_do_not_say_that_first_touch_is_right() {
                 best: 1.0,
                 worst: 1.0,
                 by_work: 0.0,
+                lasting: 1.0,
                 first_touch: Some(TrafficAccuracy {
                     app,
                     local: app,

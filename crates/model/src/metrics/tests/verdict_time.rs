@@ -98,6 +98,7 @@ fn pages_that_are_hardly_fetched_may_lie_anywhere() {
                 best: 0.9,
                 worst: 0.9,
                 by_work: 0.0,
+                lasting: 0.9,
                 first_touch: Some(TrafficAccuracy {
                     app: 0.4,
                     local: 0.4,

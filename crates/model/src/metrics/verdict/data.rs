@@ -51,8 +51,8 @@ fn first_touch_answer(
     pages: &PageTraffic,
     first: &TrafficAccuracy,
 ) -> (Answer, String) {
-    let (unit, right, most) = (e.traffic, first.app * 100.0, pages.best * 100.0);
-    let gains = first.app < ACC_RIGHT && pages.best - first.local >= MIN_LOCAL_GAIN;
+    let (unit, right, most) = (e.traffic, first.app * 100.0, pages.lasting * 100.0);
+    let gains = first.app < ACC_RIGHT && pages.lasting - first.local >= MIN_LOCAL_GAIN;
     if !gains && !e.saw_use_of_pages() {
         let why =
             "Data: cannot tell, most page faults that were seen are the first of their page and \
@@ -63,6 +63,16 @@ fn first_touch_answer(
         let why = format!(
             "Data: {right:.0} % of {unit} go to pages that first touch puts on the right \
              node; moving pages gains nothing."
+        );
+        return (Answer::No, why);
+    }
+    if pages.lasting < E_HIGH {
+        let why = format!(
+            "Data: the node that uses a page most (E_app{} {:.0} %) is another one at another time; with the one of \
+             before only {:.0} % would be local, so no node is right for them.",
+            of_traffic(e.traffic),
+            pages.best * 100.0,
+            pages.lasting * 100.0
         );
         return (Answer::No, why);
     }
@@ -77,12 +87,15 @@ fn first_touch_answer(
     if !pages.belongs() {
         let why = format!(
             "Data: pages belong to no node, one of them makes most of all {unit}, and so of those to nearly every \
-             page: E_app is {most:.0} %, and {:.0} % if all nodes used every page as much as they work.",
+             page: E_app is {:.0} %, and {:.0} % if all nodes used every page as much as they work.",
+            pages.best * 100.0,
             pages.by_work * 100.0
         );
         return (Answer::No, why);
     }
-    let near = e.fetches.map(|f| f.all as f64 * (pages.best - first.local));
+    let near = e
+        .fetches
+        .map(|f| f.all as f64 * (pages.lasting - first.local));
     if let Some(time) = near
         .and_then(|near| e.time_of(near))
         .filter(|time| *time < TIME_MIN)
@@ -96,9 +109,10 @@ fn first_touch_answer(
         return (Answer::No, why);
     }
     let why = format!(
-        "Data: pages belong to one node (E_app{} {most:.0} %), but first touch puts only \
+        "Data: pages belong to one node (E_app{} {:.0} %), but first touch puts only \
          {right:.0} % of {unit} on the right one.",
-        of_traffic(unit)
+        of_traffic(unit),
+        pages.best * 100.0
     );
     (Answer::Yes, why)
 }

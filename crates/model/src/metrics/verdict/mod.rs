@@ -1,5 +1,5 @@
 //! The verdict: whether placing threads, pages, both or neither would help this program, and why.
-use super::evidence::SharingEvidence;
+use super::evidence::{OfThoseThatWork, SharingEvidence};
 use super::memory_traffic::PageTraffic;
 use super::thresholds::{ACC_RIGHT, COHERENCE_MIN, FAR_FETCH};
 use crate::units;
@@ -18,6 +18,8 @@ pub struct VerdictInput<'a> {
     pub sharing: SharingEvidence<'a>,
     /// The coherence events among them; `None` where they were not told apart.
     pub coherence: Option<SharingEvidence<'a>>,
+    /// Both without what threads share that hardly work; `None` where they share nothing.
+    pub of_those_that_work: Option<OfThoseThatWork<'a>>,
     /// Pages used times their size, bytes.
     pub footprint: u64,
     /// Pages used.

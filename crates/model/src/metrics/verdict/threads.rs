@@ -9,7 +9,7 @@ pub(super) fn thread_mapping(e: &VerdictInput) -> (Answer, String) {
         let why = "Threads: one thread has nobody to be near to.";
         return (Answer::No, why.to_owned());
     }
-    let (answer, mut why) = threads_that_share(e);
+    let (answer, mut why) = threads_that_work(e, threads_that_share(e));
     let locality = e.page_traffic.map_or(0.0, |p| p.best - p.worst);
     if locality >= E_SPREAD {
         why.push_str(&format!(
@@ -19,6 +19,30 @@ pub(super) fn thread_mapping(e: &VerdictInput) -> (Answer, String) {
         ));
     }
     (answer, why)
+}
+
+/// The answer less what threads have between them that hardly work: nobody waits for what they could save.
+fn threads_that_work(e: &VerdictInput, (answer, why): (Answer, String)) -> (Answer, String) {
+    let Some(left) = e.of_those_that_work.filter(|_| answer != Answer::No) else {
+        return (answer, why);
+    };
+    let without = VerdictInput {
+        sharing: left.sharing,
+        coherence: left.coherence,
+        ..*e
+    };
+    match threads_that_share(&without) {
+        (Answer::No, reason) => {
+            let why = format!(
+                "Threads: without what those have between them that hardly work ({} % of the instructions together): {}",
+                percent(left.left_out),
+                reason.trim_start_matches("Threads: ")
+            );
+            (Answer::No, why)
+        }
+        (Answer::Unknown, reason) => (Answer::Unknown, reason),
+        (Answer::Yes, _) => (answer, why),
+    }
 }
 
 /// The answer that both kinds of events give, see "Verdict" in docs/metrics.md.

@@ -157,6 +157,55 @@ int main(void) { __m128i a = _mm_setzero_si128(); add(&a); return 0; }
     }
 }
 
+/// What a header does for all that use it says less than who uses it; but a header may hold the program's loops.
+#[test]
+fn accesses_of_a_headers_helper_are_on_the_line_that_uses_it() {
+    let header = "
+static inline long *element(long *all, long at) {
+  return all + at;
+}
+static inline void add(long *to, long n) {
+  __sync_fetch_and_add(to, n);
+}
+static inline void fill(long *all, long n) {
+  for (long i = 0; i < n; i++)
+    all[i] = n; // in the header
+}
+";
+    let text = "
+#include \"helpers.h\"
+__attribute__((noinline)) void work(long *all, long n) {
+  fill(all, n);
+  for (long i = 0; i < n; i++)
+    add(element(all, i), n); // here
+}
+int main(int c, char **v) { static long all[9]; work(all, c + (v != 0)); return 0; }
+";
+    let shop = Workshop::new();
+    shop.write("helpers.h", header);
+    let program = shop.build("c.c", text, &["-g", "-O2"]);
+    let module = super::super::ModuleSymbols::open(&program).expect("ELF");
+    let work = module.elf.functions.iter().find(|f| f.raw == "work");
+    let work = work.expect("it is there");
+    let mut symbols = ProgramSymbols::new();
+    let lines: Vec<_> = (work.vaddr..work.vaddr + work.size)
+        .filter_map(|pc| symbols.program_line(&program, pc))
+        .collect();
+    let adds = || lines.iter().filter(|l| l.callee == "add");
+    assert!(adds().count() > 0, "{lines:?}");
+    for line in adds() {
+        assert!(line.file.ends_with("c.c"), "{line:?}");
+        assert_eq!(line.line, line_of(text, "// here"));
+    }
+    let fill = lines
+        .iter()
+        .find(|l| l.line == line_of(header, "// in the header"));
+    assert!(
+        fill.is_some_and(|l| l.file.ends_with("helpers.h")),
+        "{lines:?}"
+    );
+}
+
 #[test]
 fn without_debug_information_a_line_is_a_function() {
     let shop = Workshop::new();

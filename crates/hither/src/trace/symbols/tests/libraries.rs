@@ -51,3 +51,51 @@ int main(int c, char **v) {
     );
     assert_eq!(name("malloc"), "address");
 }
+
+/// Without lines, a block is named after who called what is called an allocator.
+#[test]
+fn allocators_of_libraries_without_lines_hand_on() {
+    let text = r#"
+#include <stdlib.h>
+void *volatile kept;
+__attribute__((noinline)) void *CRYPTO_zalloc(int n) { kept = calloc(1, n); return kept; }
+__attribute__((noinline)) void *arenaAllocate(int n) { kept = CRYPTO_zalloc(n); return kept; }
+__attribute__((noinline)) void *session_new(int n) { kept = arenaAllocate(n); return kept; }
+int main(int c, char **v) { return !session_new(c); }
+"#;
+    let shop = Workshop::new();
+    let program = shop.build("c.c", text, &["-O1"]);
+    let all = calls(&shop, &program);
+    let call = |inside: &str| all.iter().find(|c| c.1 == inside).expect("a call").0;
+    let stack = ["CRYPTO_zalloc", "arenaAllocate", "session_new", "main"];
+    let stack = stack.map(|f| (program.clone(), call(f)));
+    let found = ProgramSymbols::new().allocation_name(&stack);
+    assert_eq!(found.function, "session_new");
+}
+
+#[test]
+fn what_is_called_after_allocating_is_an_allocator() {
+    let check = |function, expected| {
+        let found = crate::trace::symbols::frame_filter::is_named_allocator(function);
+        assert_eq!(found, expected, "{function}");
+    };
+    let allocators = [
+        "g_malloc0",
+        "CRYPTO_zalloc",
+        "zalloc",
+        "apr_palloc",
+        "g_slice_alloc",
+        "rocksdb::Arena::AllocateAligned(unsigned long)",
+        "caml_alloc_shr",
+    ];
+    allocators.into_iter().for_each(|f| check(f, true));
+    for other in [
+        "allocator_new",
+        "allocation_size",
+        "allocated",
+        "session_new",
+        "alloca_test",
+    ] {
+        check(other, false);
+    }
+}
