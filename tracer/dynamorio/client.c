@@ -28,11 +28,13 @@ void __stack_chk_fail(void) {
 
 struct thread_memory {
   struct hi_local local;
+  struct host_vectors vectors;
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
   struct hi_thread untraced;    /* in place of the slot in the segment */
   char *caches;                 /* of an untraced thread */
   char stack[HOST_STACK_BYTES] __attribute__((aligned(64)));
 };
+_Static_assert(offsetof(struct thread_memory, vectors) == HOST_VECTORS, "where the inline code stores them");
 
 opnd_t host_slot(void *dc, int slot) {
   return dr_raw_tls_opnd(dc, host_segment, host_slots + (uint)slot * sizeof(void *));

@@ -8,22 +8,12 @@
 
 enum { NO_BASE = 16 };
 
-/* What the call has to know; as one argument. */
-union form {
-  struct {
-    uint32_t mask : 5, index : 5, base : 5, scale : 4, elements : 5;
-    uint32_t index_is_64 : 1, value_bytes : 4, writes : 1;
-    uint32_t in_vector : 1; /* the mask: the signs of a vector's elements, as of AVX2 */
-  };
-  uint32_t word;
-};
-
 bool gathers_is_gather(instr_t *in) { return instr_is_gather(in) || instr_is_scatter(in); }
 
 static uint32_t vector_number(reg_id_t reg) { return (uint32_t)(reg_resize_to_opsz(reg, OPSZ_16) - DR_REG_START_XMM); }
 
 /* AVX-512 has a register for masks; of AVX2 the mask is the second register that is written, since it is cleared. */
-static void set_mask(union form *form, instr_t *in) {
+static void set_mask(union host_gather *form, instr_t *in) {
   for (int i = 0; i < instr_num_srcs(in); i++) {
     opnd_t o = instr_get_src(in, i);
     if (!opnd_is_reg(o) || !reg_is_opmask(opnd_get_reg(o))) continue;
@@ -62,14 +52,15 @@ static bool value_is_64(int opcode) {
   }
 }
 
-static bool is_chosen(const dr_mcontext_t *mc, union form form, uint32_t element) {
+static bool is_chosen(const dr_mcontext_t *mc, union host_gather form, uint32_t element) {
   const dr_zmm_t *mask = &mc->simd[form.mask];
   if (!form.in_vector) return mc->opmask[form.mask] >> element & 1;
   return form.value_bytes == 8 ? mask->u64[element] >> 63 : mask->u32[element] >> 31;
 }
 
+/* For --oracle, which may use vector registers. */
 static void on_gather(uint32_t word, int displacement, uint32_t site) {
-  union form form = {.word = word};
+  union host_gather form = {.word = word};
   void *dc = dr_get_current_drcontext();
   dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_ALL};
   if (!form.in_vector && !dr_mcontext_zmm_fields_valid()) return;
@@ -103,6 +94,45 @@ static uint32_t value_register_bytes(instr_t *in) {
   return 0;
 }
 
+static void store_vector(void *dc, instrlist_t *bb, instr_t *where, reg_id_t to, size_t at, reg_id_t vector,
+                         bool evex) {
+  opnd_t memory = opnd_create_base_disp(to, DR_REG_NULL, 0, (int)(HOST_VECTORS + at), reg_get_size(vector));
+  opnd_t from = opnd_create_reg(vector);
+  instrlist_meta_preinsert(bb, where,
+                           evex ? INSTR_CREATE_vmovdqu64_mask(dc, memory, opnd_create_reg(DR_REG_K0), from)
+                                : INSTR_CREATE_vmovdqu(dc, memory, from));
+}
+
+/* Saves the two vectors and calls gathers_count, which leaves vector registers alone: to save them all, and to look up
+ * two, takes ten times as long as to count. */
+static void insert_lean_call(void *dc, instrlist_t *bb, instr_t *where, opnd_t memory, union host_gather form,
+                             uint32_t site) {
+  reg_id_t local, start, base = opnd_get_base(memory), index = opnd_get_index(memory);
+  if (drreg_reserve_register(dc, bb, where, &host_registers, &local) != DRREG_SUCCESS ||
+      drreg_reserve_register(dc, bb, where, &host_registers, &start) != DRREG_SUCCESS)
+    dr_abort();
+  instrlist_meta_preinsert(bb, where, XINST_CREATE_load(dc, opnd_create_reg(local), host_slot(dc, SLOT_LOCAL)));
+  store_vector(dc, bb, where, local, offsetof(struct host_vectors, index), index, !form.in_vector);
+  size_t at = offsetof(struct host_vectors, mask);
+  if (form.in_vector) {
+    reg_id_t whole = (reg_id_t)(DR_REG_START_XMM + form.mask);
+    store_vector(dc, bb, where, local, at, reg_resize_to_opsz(whole, OPSZ_32), false);
+  } else {
+    opnd_t to = opnd_create_base_disp(local, DR_REG_NULL, 0, (int)(HOST_VECTORS + at), OPSZ_2);
+    reg_id_t mask = (reg_id_t)(DR_REG_START_OPMASK + form.mask);
+    instrlist_meta_preinsert(bb, where, INSTR_CREATE_kmovw(dc, to, opnd_create_reg(mask)));
+  }
+  if (base == DR_REG_NULL)
+    instrlist_meta_preinsert(bb, where, XINST_CREATE_load_int(dc, opnd_create_reg(start), OPND_CREATE_INT32(0)));
+  else if (drreg_get_app_value(dc, bb, where, base, start) != DRREG_SUCCESS) dr_abort();
+  stub_insert_stack_pointer(dc, bb, where);
+  dr_insert_clean_call_ex(dc, bb, where, (void *)gathers_count, DR_CLEANCALL_NOSAVE_XMM, 5, opnd_create_reg(local),
+                          opnd_create_reg(start), OPND_CREATE_INT32((int)form.word),
+                          OPND_CREATE_INT32(opnd_get_disp(memory)), OPND_CREATE_INT32((int)site));
+  drreg_unreserve_register(dc, bb, where, local);
+  drreg_unreserve_register(dc, bb, where, start);
+}
+
 void gathers_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site) {
   opnd_t memory = memory_of(in);
   if (!opnd_is_near_base_disp(memory)) return; /* of a segment */
@@ -112,14 +142,18 @@ void gathers_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint
   uint32_t index_bytes = index_is_64(opcode) ? 8 : 4, value_bytes = value_is_64(opcode) ? 8 : 4;
   uint32_t indices = opnd_size_in_bytes(reg_get_size(index)) / index_bytes;
   uint32_t values = value_register_bytes(in) / value_bytes;
-  union form form = {{.index = vector_number(index),
-                      .base = base == DR_REG_NULL ? NO_BASE : (uint32_t)(base - DR_REG_START_64),
-                      .scale = (uint32_t)opnd_get_scale(memory),
-                      .elements = indices < values ? indices : values,
-                      .index_is_64 = index_bytes == 8,
-                      .value_bytes = value_bytes,
-                      .writes = instr_is_scatter(in)}};
+  union host_gather form = {{.index = vector_number(index),
+                             .base = base == DR_REG_NULL ? NO_BASE : (uint32_t)(base - DR_REG_START_64),
+                             .scale = (uint32_t)opnd_get_scale(memory),
+                             .elements = indices < values ? indices : values,
+                             .index_is_64 = index_bytes == 8,
+                             .value_bytes = value_bytes,
+                             .writes = instr_is_scatter(in)}};
   set_mask(&form, in);
+  if (!(hi_run.header->flags & HI_FLAG_ORACLE)) {
+    insert_lean_call(dc, bb, where, memory, form, site);
+    return;
+  }
   stub_insert_stack_pointer(dc, bb, where);
   dr_insert_clean_call_ex(dc, bb, where, (void *)on_gather, DR_CLEANCALL_READS_APP_CONTEXT, 3,
                           OPND_CREATE_INT32((int)form.word), OPND_CREATE_INT32(opnd_get_disp(memory)),

@@ -214,9 +214,26 @@ void register_state_insert_call(void *dc, instrlist_t *bb, instr_t *in, instr_t 
 /* strings.c: instructions that access a range */
 void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site);
 /* An access for each line of a range. */
+/* What has to be known of a gather or scatter to count its accesses; as one argument of a call. */
+union host_gather {
+  struct {
+    uint32_t mask : 5, index : 5, base : 5, scale : 4, elements : 5;
+    uint32_t index_is_64 : 1, value_bytes : 4, writes : 1;
+    uint32_t in_vector : 1; /* the mask: the signs of a vector's elements, as of AVX2 */
+  };
+  uint32_t word;
+};
+
+/* Its index, and its mask, of the thread that executes it; they follow its hi_local. */
+struct host_vectors {
+  uint64_t index[8], mask[8];
+};
+#define HOST_VECTORS sizeof(struct hi_local)
+
+void gathers_count(struct hi_local *t, uint64_t base, uint32_t word, int displacement, uint32_t site);
 void strings_count(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site);
 
-/* gathers.c */
+/* gathers.c, gathers_lean.c */
 bool gathers_is_gather(instr_t *in);
 void gathers_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site);
 

@@ -122,7 +122,14 @@ pub fn pair_heterogeneity(matrix: &CommMatrix) -> f64 {
 #[must_use]
 pub fn residual_heterogeneity(matrix: &CommMatrix, apart: &[(u32, u32)]) -> f64 {
     if matrix.threads() < 4 || matrix.max() == 0 {
-        return pair_heterogeneity(matrix);
+        let pairs = matrix.threads() * matrix.threads().saturating_sub(1) / 2;
+        // A single pair leaves no choice.
+        let none = !apart.is_empty() && pairs <= apart.len() + 1;
+        return if none {
+            0.0
+        } else {
+            pair_heterogeneity(matrix)
+        };
     }
     let (threads, scale) = (matrix.threads() as f64, 100.0 / matrix.max() as f64);
     let activity = activity(matrix, apart);

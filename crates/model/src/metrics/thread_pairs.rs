@@ -24,7 +24,7 @@ pub fn pairs_apart(profile: &Profile, chosen: &[bool]) -> Vec<(u32, u32)> {
     let numbered = (0..chosen.len()).filter(|t| chosen[*t]);
     let threads: Vec<usize> = numbered.collect();
     let by_slice = rows_by_page_slice(profile);
-    if by_slice.len() < LEAST_SLICES || threads.len() < 4 {
+    if by_slice.len() < LEAST_SLICES || threads.len() < 3 {
         return Vec::new();
     }
     let mut accesses = vec![vec![0f64; by_slice.len()]; profile.threads.len()];

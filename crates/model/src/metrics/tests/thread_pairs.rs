@@ -91,6 +91,17 @@ fn threads_that_follow_others_share_with_none_of_them() {
     assert!(v.thread_mapping, "{v:?}");
 }
 
+/// Of three, the first works alone, then the others do: they are the only pair.
+#[test]
+fn a_pair_that_is_left_has_no_choice() {
+    let turn = |t: usize, s: u32| (t > 0) == (s >= SLICES / 2);
+    let share = |_: u32| vec![(1, 2, 1000), (0, 1, 10)];
+    let work = [1_000_000, 1_000_000, 1_000_000, 0, 0, 0, 0, 0];
+    let v = verdict(&run(work, turn, share));
+    assert!(!v.thread_mapping && !v.threads_undecided, "{v:?}");
+    assert!(verdict(&run(work, |_, _| true, share)).thread_mapping);
+}
+
 /// Numbers are those among the chosen threads.
 #[test]
 fn pairs_apart_are_numbered_among_the_chosen() {
