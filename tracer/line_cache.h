@@ -21,11 +21,7 @@
  * the entry wrote is a version already, which another thread made of it. */
 #define HI_WATCHED (1ull << 59)
 #define HI_PUBLISHED (1ull << 58)
-/* Of a followed entry: the stage of sampling in which it was chosen, two bits; the last is 0. A user's addresses have 56
- * bits at most. */
-#define HI_STAGE_SHIFT 56u
-#define HI_STAGE (3ull << HI_STAGE_SHIFT)
-#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW | HI_WATCHED | HI_PUBLISHED | HI_STAGE)
+#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW | HI_WATCHED | HI_PUBLISHED)
 #define HI_TAG_LINE (~HI_TAG_FLAGS)
 struct hi_entry {
   uint64_t tag;

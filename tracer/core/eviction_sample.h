@@ -12,11 +12,6 @@
 #define HI_HOT_SLICES 16u   /* that a line counts as one with many accesses, in the mean */
 #define HI_MEAN_PIECES 256u /* of a line that is followed: changes of its site */
 
-/* A thread that enters few lines would have few followed, and a short run no lines to show. So it begins with one in 32,
- * and after so many that were chosen goes on to a quarter of that, up to one in HI_SAMPLE_PERIOD. */
-#define HI_FIRST_STAGE 3u
-#define HI_STAGE_SAMPLES 64u
-
 /* Appends to the thread's ring; if the ring is full the sample is counted as lost. */
 static inline void hi_take_sample(struct hi_local *t, struct hi_sample sample) {
   struct hi_thread *shared = t->shared;
@@ -29,20 +24,11 @@ static inline void hi_take_sample(struct hi_local *t, struct hi_sample sample) {
   __atomic_store_n(&shared->sample_head, head + 1, __ATOMIC_RELEASE);
 }
 
-/* Of how many lines one is followed in a stage. */
-static inline uint32_t hi_stage_period(uint32_t stage) { return HI_SAMPLE_PERIOD >> 2 * stage; }
-
 /* Draws how many lines are entered until the next is followed. The distance is random, with the
  * period as its mean, so that a loop in step with the period is not sampled more often than
- * others. Returns the stage of the one that is followed now. */
-static inline uint32_t hi_next_sample(struct hi_local *t) {
-  uint32_t stage = t->sample_stage;
-  if (HI_UNLIKELY(stage) && ++t->stage_samples == HI_STAGE_SAMPLES) {
-    t->stage_samples = 0;
-    t->sample_stage--;
-  }
-  t->sample_left = 1 + hi_random(t) % (2 * hi_stage_period(t->sample_stage) - 1);
-  return stage;
+ * others. */
+static inline void hi_next_sample(struct hi_local *t) {
+  t->sample_left = 1 + hi_random(t) % (2 * HI_SAMPLE_PERIOD - 1);
 }
 
 static inline uint64_t *hi_hot_slot(struct hi_local *t, uint64_t line) {
@@ -57,7 +43,8 @@ static inline uint64_t hi_choose_sample(struct hi_local *t, uint64_t line) {
     else return hi_random(t) % HI_DRAW_MEAN ? HI_EXACT | HI_DRAW : 0;
   }
   if (HI_LIKELY(--t->sample_left)) return 0;
-  return HI_EXACT | HI_FOLLOWED | (uint64_t)hi_next_sample(t) << HI_STAGE_SHIFT;
+  hi_next_sample(t);
+  return HI_EXACT | HI_FOLLOWED;
 }
 
 /* Whether an exact entry goes on at an access of `site` to `object`, or ends. */
@@ -69,7 +56,7 @@ static inline bool hi_sample_goes_on(struct hi_local *t, uint64_t tag, const str
 
 /* The same flags for an entry that goes on under another site, or after it was stale. */
 static inline uint64_t hi_continue_sample(struct hi_local *t, uint64_t tag) {
-  return tag & HI_FOLLOWED && hi_random(t) % HI_MEAN_PIECES ? HI_EXACT | HI_FOLLOWED | (tag & HI_STAGE) : 0;
+  return tag & HI_FOLLOWED && hi_random(t) % HI_MEAN_PIECES ? HI_EXACT | HI_FOLLOWED : 0;
 }
 
 /* Samples the n accesses of an entry that is evicted, if they are to be. A line that turns out to
@@ -82,10 +69,8 @@ static inline void hi_sample_evicted(struct hi_local *t, uint64_t tag, uint64_t 
   uint64_t line = tag & HI_TAG_LINE, *hot = hi_hot_slot(t, line);
   bool known = *hot == line;
   if (large) *hot = line;
-  if (tag & HI_FOLLOWED) {
-    uint32_t period = hi_stage_period((uint32_t)((tag & HI_STAGE) >> HI_STAGE_SHIFT));
-    sample.weight = large ? period * HI_SAMPLE_LARGE / n : period;
-  } else if (!known) return;
+  if (tag & HI_FOLLOWED) sample.weight = large ? HI_SAMPLE_PERIOD * HI_SAMPLE_LARGE / n : HI_SAMPLE_PERIOD;
+  else if (!known) return;
   if (sample.weight) hi_take_sample(t, sample);
 }
 #endif

@@ -117,7 +117,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   uint64_t *word = hi_shadow_word(page, address);
   if (hi_run.header->sharers ? use_last(t, word) : use(t, word, write)) observe(t, page, address, site, object);
   if (--t->sample_left == 0) {
-    uint16_t weight = (uint16_t)hi_stage_period(hi_next_sample(t));
-    hi_take_sample(t, (struct hi_sample){hi_line_of(address), site, !write, write, weight, (uint16_t)object});
+    hi_next_sample(t);
+    hi_take_sample(t, (struct hi_sample){hi_line_of(address), site, !write, write, HI_SAMPLE_PERIOD, (uint16_t)object});
   }
 }

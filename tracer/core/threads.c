@@ -1,6 +1,5 @@
 /* threads.c: a thread's slot and line caches, from its start to its end. */
 #include "burst_record.h"
-#include "eviction_sample.h"
 #include "line_observation.h"
 #include <string.h>
 #include <sys/mman.h>
@@ -124,8 +123,7 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   t->epoch = __atomic_load_n(&h->epoch, __ATOMIC_RELAXED);
   t->comm = &hi_run.comm[HI_COMM_ROW(index, t->epoch & 1)];
   t->random = index * 2654435761u + 1;
-  t->sample_stage = HI_FIRST_STAGE;
-  t->sample_left = 1 + t->random % hi_stage_period(HI_FIRST_STAGE);
+  t->sample_left = 1 + t->random % HI_SAMPLE_PERIOD;
   t->shared_left = 1 + t->random % HI_SHARED_PERIOD;
   t->fetches_left = 1 + (int32_t)(t->random % HI_SAMPLE_PERIOD);
   hi_observe_slice(t);

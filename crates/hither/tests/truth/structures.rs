@@ -335,26 +335,6 @@ fn a_mapped_file_is_a_structure() {
     check_against_oracle(&command);
 }
 
-/// A hundredth of a second: of the 2048 lines of the table one in 32 is followed.
-#[test]
-fn lines_of_a_short_run_are_credited_too() {
-    let (rounds, length) = (20, 16384);
-    for attempt in 0..3 {
-        let p = run(&format!("lines {rounds}")).profile();
-        let (table, _) = named(&p, "table")[0];
-        let reads = |text: &str| {
-            let line = line_of("lines.c", text);
-            let own = p.sites.iter().filter(|s| s.line == line);
-            let own = own.filter(|s| s.object.is_some_and(|o| o.at() == table));
-            own.map(|s| s.reads).sum::<u64>()
-        };
-        let (once, thrice) = (reads("/* once */"), reads("/* thrice */"));
-        let what = format!("attempt {attempt}, once {once}, thrice {thrice}");
-        assert_within(once, rounds * length, 0.3, &what);
-        assert_within(thrice, 3 * rounds * length, 0.3, &what);
-    }
-}
-
 /// A matrix of small blocks, which are not reported one by one, has pages and a first toucher too.
 #[test]
 fn rows_in_blocks_of_their_own_are_found_on_their_pages() {

@@ -8,7 +8,7 @@ pub const CACHE_LOG2_MAX: u32 = 17;
 /// In a tag: makes the owner's next access miss.
 pub const STALE: u64 = 1 << 63;
 pub const EXACT: u64 = 1 << 62;
-pub const TAG_LINE: u64 = (1 << 56) - 1;
+pub const TAG_LINE: u64 = (1 << 58) - 1;
 pub const SIDE_SITE: u32 = 26;
 pub const SIDE_OBJECT: u32 = 48;
 pub const OTHERS: u32 = 1 << 15;
