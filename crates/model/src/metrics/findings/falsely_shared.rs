@@ -1,6 +1,6 @@
 //! The lines of a profile that are falsely shared, by the structures in them.
 use super::FindingContext;
-use hither_profile::{LineUse, ObjectIx, ObjectRange, RegionIx};
+use hither_profile::{LineUse, ObjectIx, ObjectKind, ObjectRange, RegionIx};
 use std::collections::BTreeMap;
 
 /// Accesses of a thread to a line whose bytes must be known before others are said to be
@@ -39,6 +39,7 @@ pub fn false_sharing_sites<'a>(case: &FindingContext<'a>) -> Vec<FalseSharingSit
     let mut places: BTreeMap<(Vec<ObjectIx>, Option<RegionIx>), FalseSharingSite> = BTreeMap::new();
     for line in lines.chunk_by(same).filter_map(falsely_shared) {
         let inside = touched_structures(&ranges, &line, size);
+        let inside = without_other_times(case, inside);
         let objects: Vec<ObjectIx> = inside.iter().map(|r| r.object).collect();
         let region = objects.is_empty().then_some(line.region);
         let place = places
@@ -112,6 +113,33 @@ fn writes_of(user: &LineUse) -> u64 {
 
 fn first_byte(user: &LineUse) -> u32 {
     (user.read_mask | user.write_mask).trailing_zeros()
+}
+
+/// Of heap blocks that lay at the same place one after the other, the one that is accessed most for its size: the line was
+/// shared while that was there.
+fn without_other_times<'a>(
+    case: &FindingContext,
+    mut found: Vec<&'a ObjectRange>,
+) -> Vec<&'a ObjectRange> {
+    let object = |r: &ObjectRange| &case.profile.objects[r.object.at()];
+    let density = |r: &ObjectRange| {
+        let of = object(r);
+        of.reads.saturating_add(of.writes) as f64 / of.size.max(1) as f64
+    };
+    let meet = |a: &ObjectRange, b: &ObjectRange| {
+        let heap = [a, b].iter().all(|r| object(r).kind == ObjectKind::Heap);
+        let end = |r: &ObjectRange| r.offset.saturating_add(r.length);
+        heap && a.offset < end(b) && b.offset < end(a)
+    };
+    found.sort_by(|a, b| density(b).total_cmp(&density(a)));
+    let mut kept: Vec<&ObjectRange> = Vec::new();
+    for range in found {
+        if !kept.iter().any(|k| meet(k, range)) {
+            kept.push(range);
+        }
+    }
+    kept.sort_by_key(|r| (r.region, r.offset, r.object));
+    kept
 }
 
 /// The structures in the bytes that the line's users touch, in order of their addresses.

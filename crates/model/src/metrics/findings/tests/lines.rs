@@ -287,3 +287,30 @@ fn damaged_counts_do_no_harm() {
     made.profile.meta.options.line = u32::MAX;
     made.find(find);
 }
+
+/// Blocks that lay there before have other contents: IQ-TREE's array was named with what zlib had had there.
+#[test]
+fn a_block_that_was_there_at_another_time_shares_no_line() {
+    let mut made = packed("long", "/src/app.c");
+    made.profile.objects[0].kind = ObjectKind::Heap;
+    made.profile.objects[0].size = 64;
+    let mut before = made.profile.objects[0].clone();
+    before.name = "before".to_owned();
+    (before.reads, before.writes) = (1, 1);
+    made.profile.objects.push(before);
+    let range = |object, offset, length| ObjectRange {
+        object: ObjectIx(object),
+        offset,
+        length,
+        ..ObjectRange::default()
+    };
+    made.profile.object_ranges = vec![range(0, 64, 64), range(1, 60, 40)];
+    let found = made.finds(find);
+    assert_eq!(
+        found.title,
+        "Threads use different bytes of the same line of data"
+    );
+    // Side by side they may both be there.
+    made.profile.object_ranges = vec![range(0, 64, 8), range(1, 72, 40)];
+    assert!(made.finds(find).title.starts_with("data and before lie"));
+}
