@@ -1,6 +1,7 @@
 //! Following other processes: ptrace(2) and the wait statuses of tracees, including real-time
 //! signals, which nix cannot represent.
 use std::io;
+use std::time::Duration;
 
 use crate::errno::check;
 use nix::sys::ptrace::Options;
@@ -57,30 +58,27 @@ pub fn decode_wait_status(status: i32) -> TraceeEvent {
     }
 }
 
-/// The next event of thread `tid`, or of any that is followed. `None`: none is there and
+/// The next event of thread `tid`. `None`: none is there and `block` is not set.
+///
+/// # Errors
+/// ECHILD when it is no tracee or child of ours.
+pub fn wait(tid: i32, block: bool) -> io::Result<Option<(i32, TraceeEvent)>> {
+    reap_thread(tid, if block { 0 } else { libc::WNOHANG })
+}
+
+/// The next event of thread `tid`, or of any that is followed; shows `last` threads that have
+/// ended while there is still something of them to look at in /proc. `None`: none is there and
 /// `block` is not set.
 ///
 /// # Errors
 /// ECHILD when there is no tracee or child to wait for.
-pub fn wait(tid: Option<i32>, block: bool) -> io::Result<Option<(i32, TraceeEvent)>> {
-    wait_before_reap(tid, block, |_| ())
-}
-
-/// As [`wait`], and shows `last` threads that have ended while there is still something of
-/// them to look at in /proc.
-///
-/// # Errors
-/// As [`wait`].
 pub fn wait_before_reap(
     tid: Option<i32>,
     block: bool,
     mut last: impl FnMut(i32),
 ) -> io::Result<Option<(i32, TraceeEvent)>> {
     let hang = if block { 0 } else { libc::WNOHANG };
-    if let Some(tid) = tid {
-        return reap_thread(tid, hang);
-    }
-    while let Some(tid) = peek_waitable(hang, &mut last)? {
+    while let Some(tid) = peek_waitable(tid, hang, &mut last)? {
         // WNOHANG: if the process was killed in between, its first thread reports its exit
         // only after all the others.
         if let Some(event) = reap_thread(tid, libc::WNOHANG)? {
@@ -90,15 +88,44 @@ pub fn wait_before_reap(
     Ok(None)
 }
 
-/// Whose turn it is.
-fn peek_waitable(hang: i32, last: &mut impl FnMut(i32)) -> io::Result<Option<i32>> {
+/// Waits for SIGCHLD, which the caller must hold back, and says which thread it tells of; 0
+/// where the kernel does not say. `None`: none came in time. While one is pending, the kernel
+/// drops those of other threads.
+#[must_use]
+pub fn next_sigchld(timeout: Duration) -> Option<i32> {
+    let timeout = libc::timespec {
+        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos().cast_signed()),
+    };
+    // SAFETY: all-zero bytes are a valid sigset_t and siginfo_t; the calls write only to them,
+    // and of SIGCHLD the process id is always there.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        (libc::sigtimedwait(&raw const set, &raw mut info, &raw const timeout) > 0)
+            .then(|| info.si_pid())
+    }
+}
+
+/// Whose turn it is, `tid` or any.
+fn peek_waitable(
+    tid: Option<i32>,
+    hang: i32,
+    last: &mut impl FnMut(i32),
+) -> io::Result<Option<i32>> {
     let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | hang;
+    let (which, id) = match tid {
+        Some(tid) => (libc::P_PID, tid.unsigned_abs()),
+        None => (libc::P_ALL, 0),
+    };
     loop {
         // SAFETY: all-zero bytes are a valid siginfo_t, which waitid fills in; of what it
         // fills in for a child, the process id and the code are always there.
         let (got, tid, code) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let got = libc::waitid(libc::P_ALL, 0, &raw mut info, flags);
+            let got = libc::waitid(which, id, &raw mut info, flags);
             (got, info.si_pid(), info.si_code)
         };
         match (got, tid) {

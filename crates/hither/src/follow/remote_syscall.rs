@@ -182,7 +182,7 @@ const LOOKS: u32 = 200;
 fn wait_for_stop(tid: Tid) -> io::Result<Option<(Tid, TraceeEvent)>> {
     let began = Instant::now();
     for look in 0u32.. {
-        if let Some(event) = ptrace::wait(Some(tid), false)? {
+        if let Some(event) = ptrace::wait(tid, false)? {
             return Ok(Some(event));
         }
         if began.elapsed() > PATIENCE {
@@ -195,7 +195,7 @@ fn wait_for_stop(tid: Tid) -> io::Result<Option<(Tid, TraceeEvent)>> {
     }
     let before = SigSet::thread_get_mask()?;
     ENDING.into_iter().collect::<SigSet>().thread_unblock()?;
-    let event = ptrace::wait(Some(tid), true);
+    let event = ptrace::wait(tid, true);
     before.thread_set_mask()?;
     event
 }

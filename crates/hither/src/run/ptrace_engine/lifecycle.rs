@@ -28,7 +28,7 @@ impl PtraceEngine<'_> {
         }
         let event = match self.unannounced.remove(&new) {
             Some((event, _)) => Some(event),
-            None => ptrace::wait(Some(new), true)
+            None => ptrace::wait(new, true)
                 .ok()
                 .flatten()
                 .map(|(_, event)| event),

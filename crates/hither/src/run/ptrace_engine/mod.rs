@@ -9,6 +9,7 @@ mod pending;
 mod phase_ticker;
 mod phases;
 mod syscalls;
+mod tracee_waiter;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
@@ -31,6 +32,7 @@ use crate::follow::remote_syscall::{BorrowedThread, Vdso};
 use hither_sys::{Cpu, Node, Pid, Tid};
 use pending::PendingSyscall;
 use phase_ticker::PhaseTicker;
+use tracee_waiter::TraceeWaiter;
 
 /// A process that lives.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +47,7 @@ pub struct PtraceEngine<'a> {
     guide: &'a mut (dyn PlacementGuide + 'static),
     ticks: PhaseTicker<'a>,
     threads: FollowedThreads,
+    waiter: TraceeWaiter,
     processes: HashMap<Pid, TracedProcess>,
     /// What threads are in the middle of.
     pending: HashMap<Tid, PendingSyscall>,
@@ -80,6 +83,7 @@ impl<'a> PtraceEngine<'a> {
             ticks: PhaseTicker::new(job.progress, job.guide.phase_count()),
             guide: job.guide,
             threads,
+            waiter: TraceeWaiter::new(),
             processes: HashMap::from([(pid, TracedProcess::default())]),
             pending: HashMap::new(),
             unannounced: HashMap::new(),

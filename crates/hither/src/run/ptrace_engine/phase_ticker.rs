@@ -3,8 +3,6 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 use hither_sys::{Pid, Tid};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::follow::proc_maps::MemoryMapping;
 use crate::run::guide::{ActivePhases, ExecImage, PageBind};
@@ -15,8 +13,6 @@ use crate::run::progress::PhaseProgress;
 pub struct PhaseTicker<'a> {
     pub(super) progress: Option<&'a mut (dyn PhaseProgress + 'static)>,
     pub(super) active: ActivePhases,
-    /// SIGCHLD, which is held back in this process.
-    pub(super) children: Option<SignalFd>,
     /// Pages to bind as soon as this thread stands still.
     pub moves: HashMap<Tid, Vec<PageBind>>,
     /// Pages with memory that are yet to be moved, by process.
@@ -28,11 +24,9 @@ pub struct PhaseTicker<'a> {
 
 impl<'a> PhaseTicker<'a> {
     pub fn new(progress: Option<&'a mut (dyn PhaseProgress + 'static)>, phases: usize) -> Self {
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         PhaseTicker {
             progress: progress.filter(|_| phases > 1),
             active: ActivePhases::default(),
-            children: SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), flags).ok(),
             moves: HashMap::new(),
             pending: VecDeque::new(),
             refused: RefusedPages::default(),

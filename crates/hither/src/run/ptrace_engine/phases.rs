@@ -2,12 +2,10 @@
 //! the change of one, threads move and pages are moved. For pages that have no memory yet a
 //! thread is stopped for a moment to change their policy.
 use std::io;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use hither_sys::ptrace::{self, ResumeMode, TraceeEvent};
 use hither_sys::{Pid, Tid};
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::PtraceEngine;
 use crate::run::guide::PageBind;
@@ -45,27 +43,13 @@ impl PtraceEngine<'_> {
                 self.check_progress();
                 self.migrate_batch();
             }
+            let (followed, timeout) = (self.threads.live.len(), (!patient).then_some(TICK));
             let threads = &mut self.threads;
-            let next = ptrace::wait_before_reap(None, patient, |tid| threads.update_status(tid));
+            let next = (self.waiter).next(followed, timeout, |tid| threads.update_status(tid));
             if let Some(event) = next.ok()? {
                 return Some(event);
             }
-            self.wait_for_event();
         }
-    }
-
-    /// Waits for an event, or for a while.
-    fn wait_for_event(&self) {
-        let Some(children) = &self.ticks.children else {
-            std::thread::sleep(Duration::from_millis(1));
-            return;
-        };
-        let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO);
-        let _ = poll(
-            &mut [PollFd::new(children.as_fd(), PollFlags::POLLIN)],
-            timeout,
-        );
-        while let Ok(Some(_)) = children.read_signal() {}
     }
 
     /// Looks how far the program has come, and follows it into the phase that holds now.

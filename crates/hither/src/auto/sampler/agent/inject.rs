@@ -254,7 +254,7 @@ fn stop(pid: Pid, tid: Tid) -> io::Result<()> {
     let began = Instant::now();
     ptrace::interrupt(tid)?;
     while began.elapsed() < PATIENCE {
-        match ptrace::wait(Some(tid), false)? {
+        match ptrace::wait(tid, false)? {
             None => std::thread::sleep(PAUSE),
             Some((_, TraceeEvent::Trap)) => {
                 if ptrace::registers(tid)?.cs != USER_CS {
@@ -351,7 +351,7 @@ fn calls(
 fn let_go(tid: Tid) -> io::Result<()> {
     ptrace::resume(tid, ResumeMode::Cont, 0)?;
     loop {
-        match ptrace::wait(Some(tid), true)? {
+        match ptrace::wait(tid, true)? {
             Some((_, TraceeEvent::Trap)) => return sys::detach(tid, 0),
             Some((_, TraceeEvent::Signal(signal))) => return sys::detach(tid, signal),
             Some((_, TraceeEvent::GroupStop(_))) => return sys::detach(tid, 0),
