@@ -36,9 +36,10 @@ impl DataPolicy for BalancedDataPolicy {
     /// page that is known to be on a node it may be on stays there while that node has less
     /// than its share, so that small changes of behaviour do not move everything.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let fill = PagePlacer::new(problem)?;
+        let fill = PagePlacer::with_load(problem)?;
         let (_, average) = fill.total_and_average();
-        let weight = |per_node: &NodeAccesses, _: usize| {
+        let weight = |fill: &PagePlacer, page: usize| {
+            let per_node = fill.accesses(page);
             let (highest, second) = per_node.two_highest();
             (
                 self.exclusive.should_migrate(highest, second),

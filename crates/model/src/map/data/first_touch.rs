@@ -20,7 +20,7 @@ impl DataPolicy for FirstTouchPolicy {
     /// with room, as in the kernel.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
         let when = |page: usize| Reverse(problem.pages.page(page).touch.map(|t| t.slice));
-        PagePlacer::new(problem)?.place_each(
+        PagePlacer::new(problem)?.place_each_alone(
             |_, page| when(page),
             |fill, page| fill.nearest_node(page, fill.first_touch_node(page)),
         )

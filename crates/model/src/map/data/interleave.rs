@@ -23,7 +23,7 @@ impl DataPolicy for InterleavePolicy {
             let turn = fill.page(page).number as usize;
             round_robin_node(fill, page, turn)
         };
-        PagePlacer::new(problem)?.place_each(|_, _| (), in_turn)
+        PagePlacer::new(problem)?.place_each_alone(|_, _| (), in_turn)
     }
 }
 

@@ -109,7 +109,7 @@ impl DataPolicy for KmafPolicy {
             let at = self.final_node(fill, page, fill.default_node(page));
             fill.nearest_node(page, at)
         };
-        PagePlacer::new(problem)?.place_each(PagePlacer::by_penalty, choose)
+        PagePlacer::new(problem)?.place_each_alone(PagePlacer::by_penalty, choose)
     }
 
     /// As kMAF moves it while the program runs: from its first toucher's node, after the step that

@@ -41,7 +41,7 @@ impl DataPolicy for LocalityBalancePolicy {
     }
 
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let fill = PagePlacer::new(problem)?;
+        let fill = PagePlacer::with_load(problem)?;
         let limit = self.access_limit(&fill);
         fill.place_each(PagePlacer::by_penalty, |fill, page| {
             let (per_node, home) = (fill.accesses(page), fill.default_node(page));

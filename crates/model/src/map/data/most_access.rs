@@ -21,7 +21,8 @@ impl DataPolicy for MostAccessPolicy {
     /// When a node is full, the pages that lose least go to their second best node. A page that
     /// several nodes access equally stays where it is.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        PagePlacer::new(problem)?.place_each(PagePlacer::by_penalty, PagePlacer::most_access_node)
+        PagePlacer::new(problem)?
+            .place_each_alone(PagePlacer::by_penalty, PagePlacer::most_access_node)
     }
 
     fn follow(

@@ -100,8 +100,9 @@ pub(super) struct PagePlacer<'a> {
     pub nodes: PageNodes,
     /// Bytes left on each node.
     free_bytes: Vec<u64>,
-    /// Accesses to the pages that each node holds so far.
+    /// Accesses to the pages that each node holds so far, where they are counted.
     pub load: Vec<u64>,
+    counts_load: bool,
     place: Vec<Option<NodeIx>>,
 }
 
@@ -111,12 +112,25 @@ impl<'a> PagePlacer<'a> {
     /// # Errors
     /// When the pages do not fit, or a fixed one does not.
     pub fn new(problem: &'a DataProblem<'a>) -> Result<PagePlacer<'a>, String> {
+        PagePlacer::start(problem, false)
+    }
+
+    /// The same for policies that look at the load of nodes.
+    ///
+    /// # Errors
+    /// As [`PagePlacer::new`].
+    pub fn with_load(problem: &'a DataProblem<'a>) -> Result<PagePlacer<'a>, String> {
+        PagePlacer::start(problem, true)
+    }
+
+    fn start(problem: &'a DataProblem<'a>, counts_load: bool) -> Result<PagePlacer<'a>, String> {
         let pages = problem.pages;
         let mut fill = PagePlacer {
             problem,
             nodes: PageNodes::new(problem),
             free_bytes: problem.capacity.to_vec(),
             load: vec![0; problem.capacity.len()],
+            counts_load,
             place: vec![None; pages.len()],
         };
         let needed: u128 = (0..pages.len())
@@ -189,12 +203,12 @@ impl<'a> PagePlacer<'a> {
 
     /// Pages without a node, large ones first so that they find room, then those with most
     /// of `weight`.
-    fn unplaced_pages<K: Ord>(&self, weight: impl Fn(&NodeAccesses, usize) -> K) -> Vec<usize> {
+    fn unplaced_pages<K: Ord>(&self, weight: impl Fn(&PagePlacer<'a>, usize) -> K) -> Vec<usize> {
         let free = (0..self.place.len()).filter(|&p| self.place[p].is_none());
         let mut order: Vec<(Reverse<u64>, Reverse<K>, usize)> = free
             .map(|p| {
                 let bytes = self.page(p).bytes();
-                (Reverse(bytes), Reverse(weight(&self.accesses(p), p)), p)
+                (Reverse(bytes), Reverse(weight(self, p)), p)
             })
             .collect();
         order.sort_unstable();
@@ -202,7 +216,8 @@ impl<'a> PagePlacer<'a> {
     }
 
     /// Pages come first that lose most where they are not on their best node.
-    pub fn by_penalty(per_node: &NodeAccesses, _: usize) -> (u64, u64) {
+    pub fn by_penalty(fill: &PagePlacer, page: usize) -> (u64, u64) {
+        let per_node = fill.accesses(page);
         (per_node.remote_penalty(), per_node.total())
     }
 
@@ -252,8 +267,10 @@ impl<'a> PagePlacer<'a> {
     /// Puts a page on a node that has room for it.
     pub fn place_page(&mut self, page: usize, node: usize) {
         self.free_bytes[node] -= self.page(page).bytes();
-        let accesses = self.accesses(page).total();
-        self.load[node] = self.load[node].saturating_add(accesses);
+        if self.counts_load {
+            let accesses = self.accesses(page).total();
+            self.load[node] = self.load[node].saturating_add(accesses);
+        }
         self.place[page] = Some(NodeIx(node as u32));
     }
 
@@ -274,7 +291,7 @@ impl<'a> PagePlacer<'a> {
     /// Those of `choose`.
     pub fn place_each<K: Ord>(
         mut self,
-        weight: impl Fn(&NodeAccesses, usize) -> K,
+        weight: impl Fn(&PagePlacer<'a>, usize) -> K,
         choose: impl Fn(&PagePlacer<'a>, usize) -> Result<usize, String>,
     ) -> Result<Vec<NodeIx>, String> {
         for page in self.unplaced_pages(weight) {
@@ -283,5 +300,40 @@ impl<'a> PagePlacer<'a> {
         }
         let all: Option<Vec<NodeIx>> = self.place.into_iter().collect();
         all.ok_or_else(|| "the data policy left a page without a node".to_owned())
+    }
+
+    /// The same where `choose` looks at nothing of other pages but the room that they leave: while there
+    /// is room everywhere the order makes no difference, and of millions of pages it costs more than
+    /// to place them.
+    ///
+    /// # Errors
+    /// Those of `choose`.
+    pub fn place_each_alone<K: Ord>(
+        mut self,
+        weight: impl Fn(&PagePlacer<'a>, usize) -> K,
+        choose: impl Fn(&PagePlacer<'a>, usize) -> Result<usize, String>,
+    ) -> Result<Vec<NodeIx>, String> {
+        let (free_bytes, fixed) = (self.free_bytes.clone(), self.problem.fixed);
+        let is_free = |page: usize| fixed.get(page).copied().flatten().is_none();
+        for page in (0..self.place.len()).filter(|&page| is_free(page)) {
+            let Ok(node) = choose(&self, page) else { break };
+            self.place_page(page, node);
+        }
+        if self.place.iter().all(Option::is_some) && self.had_room_everywhere(&free_bytes) {
+            return Ok(self.place.into_iter().flatten().collect());
+        }
+        for page in (0..self.place.len()).filter(|&page| is_free(page)) {
+            self.place[page] = None;
+        }
+        self.free_bytes = free_bytes;
+        self.place_each(weight, choose)
+    }
+
+    /// Whether every node that had room for a page at first has room for one more in the end.
+    fn had_room_everywhere(&self, at_first: &[u64]) -> bool {
+        let sizes = || (0..self.place.len()).map(|page| self.page(page).bytes());
+        let (least, most) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
+        let mut nodes = self.free_bytes.iter().zip(at_first);
+        nodes.all(|(&now, &first)| now >= most || first < least)
     }
 }

@@ -30,6 +30,6 @@ impl DataPolicy for RandomDataPolicy {
             let at = fill.nodes.serving.get(drawn).copied().unwrap_or(0);
             fill.nearest_node(page, at)
         };
-        PagePlacer::new(problem)?.place_each(|_, _| (), draw)
+        PagePlacer::new(problem)?.place_each_alone(|_, _| (), draw)
     }
 }

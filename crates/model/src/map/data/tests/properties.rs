@@ -1,3 +1,4 @@
+use super::page_placer::PagePlacer;
 use super::*;
 use proptest::prelude::*;
 
@@ -99,6 +100,42 @@ impl Case {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Also where some of the pages are large or fixed.
+    #[test]
+    fn pages_placed_in_any_order_lie_as_those_placed_in_turn(
+        case in case(),
+        large in 1..4u32,
+        (some_fixed, rotated) in (any::<bool>(), any::<bool>()),
+    ) {
+        let pages = PlaceablePages::new((0..).zip(&case.pages).map(|(at, (toucher, uses))| {
+            let uses = uses.iter().map(|&(s, t, n)| used(s, t, n)).collect();
+            let count = if at % 5 == 0 { large } else { 1 };
+            (PlaceablePage { count, ..small(at, *toucher) }, uses)
+        }));
+        let (boxed, fixed) = (machine(case.machine), [None, Some(NodeIx(0))]);
+        let problem = DataProblem {
+            tree: &boxed.tree,
+            cost: &boxed.cost,
+            threads: &case.threads,
+            pages: &pages,
+            capacity: &room(&case.capacity),
+            current: &[],
+            fixed: &fixed[..if some_fixed { pages.len().min(2) } else { 0 }],
+        };
+        let Ok(start) = PagePlacer::new(&problem) else {
+            return Ok(());
+        };
+        let weight = |fill: &PagePlacer, page: usize| match rotated {
+            true => (page as u64 * 7 % 10, 0),
+            false => PagePlacer::by_penalty(fill, page),
+        };
+        let again = PagePlacer::new(&problem).unwrap();
+        prop_assert_eq!(
+            start.place_each_alone(weight, PagePlacer::most_access_node),
+            again.place_each(weight, PagePlacer::most_access_node)
+        );
+    }
 
     #[test]
     fn every_page_has_a_node_with_room(case in case()) {
