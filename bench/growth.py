@@ -37,6 +37,7 @@ SIZES = {
     "mappings": ("in turn", [1_000, 4_000, 16_000, 40_000, 200_000]),
     "threads": ("at once", [4, 16, 64, 256, 1_000, 2_000, 4_000]),
     "apart": ("at once, that share lines of the C library only", [4, 16, 64, 256, 1_000, 2_000, 4_000]),
+    "working": ("at once, each busy for a while", [4, 16, 64, 256, 1_000, 2_000, 4_000]),
     "sharing": ("at once, of 64 MiB", [4, 16, 64, 128, 256, 512]),
     "in-turn": ("threads", [100, 1_000, 4_000, 20_000, 100_000]),
     "processes": ("in turn", [10, 50, 200, 1_000, 5_000, 10_000]),

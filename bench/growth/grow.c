@@ -8,6 +8,7 @@
  *   mappings N    N times: maps 16 KiB, touches it, unmaps it
  *   threads N     N threads that live at once, each touches 16 KiB
  *   apart N       the same, and share lines of the C library only (all with all)
+ *   working N     the same as threads, each goes through its 16 KiB 100 times before it waits
  *   sharing N     N threads that live at once, each touches the same 64 MiB
  *   in-turn N     N threads, one after the other
  *   processes N   N processes, one after the other
@@ -40,6 +41,7 @@
 
 static pthread_barrier_t together;
 static char *shared; /* by all threads; NULL: they have nothing in common */
+static long passes;  /* of each thread through its own memory */
 
 static void *must(void *memory) {
   if (memory && memory != MAP_FAILED) return memory;
@@ -157,8 +159,10 @@ static void reserved(size_t pages) {
 }
 
 static void *work(void *wait) {
-  char memory[MAPPED];
+  _Alignas(long) char memory[MAPPED];
   touch(memory, sizeof memory);
+  for (long pass = 0; pass < passes; pass++)
+    for (size_t i = 0; i < sizeof memory; i += sizeof(long)) (*(volatile long *)(memory + i))++;
   if (shared) touch(shared, SHARED);
   if (wait) pthread_barrier_wait(&together);
   return NULL;
@@ -201,7 +205,10 @@ int main(int argc, char **argv) {
   else if (strcmp(size, "blocks") == 0) blocks(n, 1024);
   else if (strcmp(size, "mappings") == 0) mappings(n);
   else if (strcmp(size, "threads") == 0) threads(n, n);
-  else if (strcmp(size, "sharing") == 0) {
+  else if (strcmp(size, "working") == 0) {
+    passes = 100;
+    threads(n, n);
+  } else if (strcmp(size, "sharing") == 0) {
     shared = must(malloc(SHARED));
     threads(n, n);
   } else if (strcmp(size, "apart") == 0) apart(n);
