@@ -194,6 +194,8 @@ mod tests {
                     .collect();
                 found.sort_unstable();
                 assert_eq!(found, tids);
+                let none = waiter.next(1000, Some(Duration::from_millis(20)), |_| ());
+                assert_eq!(none.expect("tracees"), None);
                 found.iter().for_each(|&tid| {
                     ptrace::resume(tid, ResumeMode::Cont, 0).expect("resume");
                 });

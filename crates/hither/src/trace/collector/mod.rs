@@ -80,6 +80,8 @@ const ALLOC_MIN: u32 = 1024;
 const SLICE_GRACE: Duration = Duration::from_micros(500);
 /// Between looks at an event ring that fills fast.
 const BUSY_POLL: Duration = Duration::from_millis(2);
+/// Between looks at any event ring, however long slices are.
+const EVENT_POLL: Duration = Duration::from_millis(10);
 /// Between looks at what threads record, however long slices are.
 const RECORDING_POLL: Duration = Duration::from_millis(10);
 
@@ -263,18 +265,13 @@ fn collect(
     let mut busy = false;
     loop {
         let left = engine.next_look().saturating_sub(monotonic_ns());
-        let left = Duration::from_nanos(left);
-        let wait = match (busy, engine.is_recording()) {
-            (true, _) => left.min(BUSY_POLL),
-            (_, true) => left.min(RECORDING_POLL),
-            _ => left,
-        };
+        let (wait, looks) = pause(Duration::from_nanos(left), busy, engine.is_recording());
         match stopped.recv_timeout(wait) {
             Err(RecvTimeoutError::Timeout) => {}
             _ => break,
         }
         busy = engine.drain_events();
-        if engine.slice_is_over() {
+        if looks && engine.slice_is_over() {
             engine.end_slice();
             std::thread::sleep(SLICE_GRACE);
             engine.mark_stuck_threads();
@@ -289,6 +286,16 @@ fn collect(
     checkpoints.stop();
     engine.finish();
     (engine, checkpoints.kept)
+}
+
+/// How long to wait with `left` to the next look at whether the slice is over, and whether to look then. In a
+/// slice that takes long looks are far apart, and the program waits where nobody reads its events.
+fn pause(left: Duration, busy: bool, recording: bool) -> (Duration, bool) {
+    match (busy, recording) {
+        (true, _) => (left.min(BUSY_POLL), true),
+        (_, true) => (left.min(RECORDING_POLL), true),
+        _ => (left.min(EVENT_POLL), left <= EVENT_POLL),
+    }
 }
 
 /// A run being collected.

@@ -471,3 +471,13 @@ proptest! {
 struct NoNames;
 
 impl Symbolizer for NoNames {}
+
+/// A program that maps memory fills the event ring in a fraction of a second, and then waits.
+#[test]
+fn events_are_read_however_far_the_next_look_is() {
+    let ms = Duration::from_millis;
+    assert_eq!(pause(ms(60_000), false, false), (EVENT_POLL, false));
+    assert_eq!(pause(ms(3), false, false), (ms(3), true));
+    assert_eq!(pause(ms(60_000), true, false), (BUSY_POLL, true));
+    assert_eq!(pause(ms(60_000), false, true), (RECORDING_POLL, true));
+}
