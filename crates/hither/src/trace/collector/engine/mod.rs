@@ -50,6 +50,8 @@ const MAX_COMM_ROWS: usize = 4 << 20;
 const LIVENESS_INTERVAL_NS: u64 = 100_000_000;
 /// How often samples have to be fetched, however long slices are.
 const KEEP_UP_INTERVAL_NS: u64 = 10_000_000;
+/// The same for each thread that there may be, since all are looked at.
+const KEEP_UP_PER_THREAD_NS: u64 = 10_000;
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 pub struct CollectorEngine {
@@ -210,7 +212,9 @@ impl CollectorEngine {
     /// Within a slice: fetches what has little room in the segment.
     pub fn keep_up(&mut self) {
         let now = monotonic_ns();
-        if now.saturating_sub(self.kept_up) >= KEEP_UP_INTERVAL_NS {
+        let threads = u64::from(self.segment.next_thread());
+        let interval = KEEP_UP_INTERVAL_NS.max(threads * KEEP_UP_PER_THREAD_NS);
+        if now.saturating_sub(self.kept_up) >= interval {
             self.scan_threads(now);
             self.drain_samples();
             self.reuse_pages();
