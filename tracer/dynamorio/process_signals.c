@@ -18,6 +18,10 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441 /* Linux 5.11 */
+#endif
+
 enum { EMPTY, BUSY, PENDING };
 #define ALL (~0ull)         /* what a thread blocks that starts or ends */
 enum { SUSPENDS = SIGILL }; /* DynamoRIO's signal that stops a thread */
