@@ -176,6 +176,8 @@ static void on_thread_exit(void *dc) {
   }
   /* Only for threads that end before the process: at its exit all memory is freed anyway. */
   struct thread_memory *m = (struct thread_memory *)t;
+  uint64_t volatile *slots = slots_here(); /* of this thread or of one that ends all others */
+  if (slots[SLOT_LOCAL] == (uint64_t)t) slots[SLOT_LOCAL] = 0;
   if (m->recorder) dr_raw_mem_free(m->recorder, sizeof *m->recorder);
   dr_raw_mem_free(m, sizeof *m);
 }

@@ -108,7 +108,8 @@ int64_t signal_delivery_arrived(int signal, siginfo_t *info, const ucontext_t *c
   const bool runs = dr_get_current_drcontext() && *own(SLOT_LOCAL); /* else it starts or ends */
   const bool from_itself = runs && signal == SELF_INTERRUPT && *own(SLOT_SELF_INTERRUPTS);
   const uint64_t blocked = runs ? *own(SLOT_BLOCKED) : ~0ull;
-  const uint32_t index = runs ? ((const struct hi_local *)*own(SLOT_LOCAL))->index : 0;
+  /* What a thread has may be gone once it ends. */
+  const uint32_t index = ~blocked ? ((const struct hi_local *)*own(SLOT_LOCAL))->index : 0;
   if (!from_itself && can_wait(signal) && process_signals_hold(signal, info, blocked, index)) return -1;
   if (!runs) return 0;
   if (signal != SELF_INTERRUPT || !*own(SLOT_SELF_INTERRUPTS)) {
