@@ -118,6 +118,16 @@ fn check(long: &str, short: &str, expected: f64) {
     let (events, r) = (seen.iter().sum::<f64>(), correlation(&seen, &traced));
     println!("{name}: r = {r:.3} of {events} events\n{seen:?}\n{traced:?}");
     assert!(r >= expected, "{r}");
+    // However often each pair of partners is seen, it is more often than any other.
+    let most = traced.iter().copied().fold(0.0, f64::max);
+    let (partners, others): (Vec<_>, Vec<_>) =
+        (seen.iter().zip(&traced)).partition(|(_, traced)| **traced > most / 2.0);
+    let of = |pairs: &[(&f64, &f64)]| pairs.iter().map(|(seen, _)| **seen).collect::<Vec<_>>();
+    let least = of(&partners).into_iter().fold(f64::INFINITY, f64::min);
+    let (astray, strays) = (of(&others).into_iter().fold(0.0, f64::max), of(&others));
+    assert!(least > astray, "{least} {astray}");
+    let strays: f64 = strays.iter().sum();
+    assert!(strays <= 0.02 * events, "{strays} of {events}");
 }
 
 #[test]
@@ -125,9 +135,11 @@ fn a_ring_is_seen_as_one() {
     check("ring 8 100000 512", "ring 8 1000 512", 0.9);
 }
 
+/// The stages in the middle are seen more often than those at the ends, on some machines so much
+/// that r alone is 0.82.
 #[test]
 fn a_pipeline_is_seen_as_one() {
-    check("pipeline 8 100000 512", "pipeline 8 1000 512", 0.9);
+    check("pipeline 8 100000 512", "pipeline 8 1000 512", 0.75);
 }
 
 #[test]
