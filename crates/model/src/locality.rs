@@ -1,7 +1,9 @@
 //! Why an access counts as remote: the page that it goes to lies on another node than the one its
-//! thread runs on. Every figure of remote accesses or fetches is counted by this, of a profile as of
-//! a placement, of page faults and in simulation; where threads run and pages lie is the caller's to
-//! say ([`crate::metrics::residence`] says it for profiles).
+//! thread runs on. Every figure of remote accesses or fetches that goes by where pages are is counted by
+//! this, of a profile as of a placement, of page faults and in simulation; where threads run and pages
+//! are is the caller's to say ([`crate::metrics::residence`] says it for profiles). What is remote wherever
+//! a page is, the least that any placement leaves, is 1 - E_app (OPT eq. 6); findings about sharing
+//! state that.
 //!
 //! ```text
 //!   local  = sum over p of MemAcc[p][h(p)]     remote = all accesses - local

@@ -98,7 +98,7 @@ pub struct PredictedPlacement {
     pub name: String,
     /// The policies; of a file those it was made with.
     pub thread_policy: String,
-    /// The page policy; `None` where pages are left to the system.
+    /// The data policy; `None` where pages are left to the system.
     pub data_policy: Option<String>,
     /// Of a placement that was given.
     pub file: Option<String>,

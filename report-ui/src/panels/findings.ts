@@ -21,7 +21,7 @@ export const KINDS: Record<FindingKind, string> = {
   "large-pages": "Large pages",
 };
 
-const PLACES: Record<string, string> = {
+const PLACES: Record<Picture["panel"], string> = {
   machine: "Show the machine",
   communication: "Show the matrix",
   timeline: "Show it over time",

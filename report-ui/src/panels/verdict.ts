@@ -61,7 +61,7 @@ function deciding(figures: RunFigure[]): HTMLElement {
     }));
 }
 
-/// The main ones as pictures, each with what it takes.
+/// The main ones as pictures, each with its threshold.
 function tiles(subject: Subject): HTMLElement {
   const { run, pages, communication } = subject;
   const c = communication.figures;
@@ -76,10 +76,10 @@ function tiles(subject: Subject): HTMLElement {
           `by first touch \u2192 at most, ${many(run.nodes, "node")}`)
       : null,
     tile("Heterogeneity C_H", [figure(c.heterogeneity)],
-      meter(log(c.heterogeneity, 1, 2500), log(c.least_heterogeneity, 1, 2500), "against what it takes"),
+      meter(log(c.heterogeneity, 1, 2500), log(c.least_heterogeneity, 1, 2500), "against the threshold"),
       `worth placing threads from ${figure(c.least_heterogeneity)}`),
     tile("Communication C_A", [count(c.amount_per_second), h("small", {}, " per second")],
-      meter(log(c.amount_per_second, 1, 1e6), log(c.least_amount_per_second, 1, 1e6), "against what it takes"),
+      meter(log(c.amount_per_second, 1, 1e6), log(c.least_amount_per_second, 1, 1e6), "against the threshold"),
       `worth placing threads from ${figure(c.least_amount_per_second)}`),
     tile("Memory used", [bytes(run.footprint)],
       run.cache_bytes > 0

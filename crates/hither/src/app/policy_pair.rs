@@ -165,11 +165,11 @@ impl PolicyPair {
         if self.moves_pages_by_touch() {
             return Err(format!("{name} moves pages while the program runs, which no placement can say; it works in `hither sim`"));
         }
-        let by_use = self
-            .placed_data()
-            .filter(|data| !data::ignores_threads(data));
-        match (self.threads, by_use) {
-            (ThreadPolicyArg::Os, Some(data)) => Err(format!("{name} would need to know where the system will run threads, as {data} places pages for them; it works in `hither sim`, and here os, os+interleave and os+random do")),
+        let mut possible = data::data_policies();
+        possible.retain(|data| data.ignores_threads());
+        let possible: Vec<_> = possible.iter().map(|data| data.name()).collect();
+        match (self.threads, self.placed_data()) {
+            (ThreadPolicyArg::Os, Some(data)) if !possible.contains(&data) => Err(format!("{name} would need to know where the system will run threads, as {data} places pages for them; it works in `hither sim`, and here os, os+{} do", possible.join(" and os+"))),
             _ => Ok(()),
         }
     }

@@ -215,7 +215,7 @@ fn phases(report: &MetricsReport, style: TerminalStyle) -> String {
     if report.too_short_for_phases {
         let traced = report.slices.iter().filter(|s| s.traced).count();
         let too_few = format!(
-            "{traced} slices were traced, too few to tell phases apart (it takes {})",
+            "{traced} slices were traced, too few to tell phases apart (at least {} are needed)",
             report.slices_for_phases
         );
         return style.wrap("  ", &too_few, 2);

@@ -193,6 +193,11 @@ fn missing_files() {
     check("`b/c.rs`, `c.rs`, `b/`, `d.md`, `x.json`, `a b.rs`", &[]);
     check("`x.rs` and `x/`, not x.c", &["x.rs", "x/"]);
     check("`/c.rs` `.rs`", &["/c.rs"]);
+    check("`b/NAME.rs`, `src/VERB/c.rs`, `src/VERB/`", &[]);
+    check(
+        "`a/NAME.rs`, `b/NAME.ts`, `a/VERB/c.rs`, `b/VERB/`",
+        &["a/NAME.rs", "b/NAME.ts", "a/VERB/c.rs", "b/VERB/"],
+    );
 }
 
 #[test]

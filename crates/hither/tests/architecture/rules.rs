@@ -44,13 +44,7 @@ pub const LAYERS: &[Layer] = &[
     layer("model/topology", &["profile"]),
     pure(
         "model/metrics",
-        &[
-            "profile",
-            "model/locality",
-            "model/rng",
-            "model/units",
-            "model/topology",
-        ],
+        &["profile", "model/locality", "model/rng", "model/units"],
     ),
     pure(
         "model/map",
@@ -357,9 +351,10 @@ fn included(line: &str) -> Option<Include<'_>> {
 }
 
 /// Sources, tests and documents that a text names in backquotes and that are not in the tree,
-/// by the ends of their paths: `app/check.rs`, `map/threads/`.
+/// by the ends of their paths: `app/check.rs`, `map/threads/`. `NAME.rs` stands for any file of its folder.
 pub fn missing_files(text: &str, files: &[&str]) -> Vec<String> {
     const ENDINGS: [&str; 6] = [".rs", ".c", ".h", ".md", ".ts", "/"];
+    const ANY: [&str; 4] = ["NAME", "KIND", "GROUP", "VERB"];
     let quoted = text.split('`').skip(1).step_by(2);
     let named = quoted.filter(|word| {
         let path = word
@@ -369,14 +364,25 @@ pub fn missing_files(text: &str, files: &[&str]) -> Vec<String> {
             .iter()
             .any(|end| word.ends_with(end) && word.len() > end.len())
     });
+    let alike = |(named, part): (&str, &str)| {
+        let end = ANY.iter().find_map(|any| named.strip_prefix(any));
+        named == part || end.is_some_and(|end| part.ends_with(end))
+    };
     let is_there = |name: &str| {
-        let inside = format!("/{name}");
+        let parts: Vec<_> = name.trim_end_matches('/').rsplit('/').collect();
         files.iter().any(|file| {
-            let file = format!("/{file}");
-            match name.ends_with('/') {
-                true => file.contains(&inside),
-                false => file.ends_with(&inside),
-            }
+            let tail: Vec<_> = file.rsplit('/').collect();
+            let folders = if name.ends_with('/') {
+                tail.len() - 1
+            } else {
+                0
+            };
+            let starts = folders.min(1)..=folders;
+            starts.into_iter().any(|start| {
+                let tail = &tail[start..];
+                tail.len() >= parts.len()
+                    && parts.iter().copied().zip(tail.iter().copied()).all(alike)
+            })
         })
     };
     named

@@ -155,7 +155,7 @@ fn too_few_traced_slices_for_phases_are_told_of() {
     let said = place.map(&[&MACHINE[..], &["--phases", "-o", "x"]].concat());
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted =
-        "No phases: 30 slices were traced, it takes 100 to tell phases apart; trace without \
+        "No phases: 30 slices were traced, at least 100 are needed to tell phases apart; trace without \
                   --sample, or longer.";
     assert!(words.contains(wanted), "{said}");
 }

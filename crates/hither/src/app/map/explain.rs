@@ -60,7 +60,7 @@ fn too_short_for_phases(profile: &Profile, options: &PhaseOptions) -> Option<Str
         None => "trace a longer run, or with shorter slices",
     };
     (traced < needed).then(|| {
-        format!(" No phases: {traced} slices were traced, it takes {needed} to tell phases apart; {cure}.")
+        format!(" No phases: {traced} slices were traced, at least {needed} are needed to tell phases apart; {cure}.")
     })
 }
 

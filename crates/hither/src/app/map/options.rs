@@ -159,7 +159,7 @@ impl MapOptions {
         }
     }
 
-    /// The policy for pages and its name; `None` to leave them to the system.
+    /// The data policy and its name; `None` to leave them to the system.
     ///
     /// # Errors
     /// When the parameter goes with another policy.

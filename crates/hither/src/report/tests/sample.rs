@@ -15,8 +15,6 @@ use hither_profile::{
 };
 use std::path::PathBuf;
 
-const KINDS: [FindingKind; 11] = FindingKind::ALL;
-
 const PICTURES: [FindingPicture; 5] = [
     FindingPicture::Structure {
         object: ObjectIx(0),
@@ -65,7 +63,7 @@ fn comparison() -> ProfileComparison {
     let better = [BetterWhen::Higher, BetterWhen::Lower, BetterWhen::Neither];
     let finding = |(at, &(change, before, after)): (usize, &(ChangeKind, _, _))| FindingChange {
         change,
-        kind: KINDS[at],
+        kind: FindingKind::ALL[at],
         title: "Thread 0 touches first what all threads use".to_owned(),
         structure: "data_Static".to_owned(),
         before,
@@ -148,7 +146,7 @@ fn subject() -> ReportSubject {
             .requires(Some("at least 100".to_owned()))],
             gain: vec!["First touch makes 25 % of the accesses local.".to_owned()],
         },
-        findings: KINDS.iter().enumerate().map(finding).collect(),
+        findings: FindingKind::ALL.iter().enumerate().map(finding).collect(),
         machine: Some(machine()),
         threads: vec![ReportThread::default(); 4],
         processes: vec![ReportProcess {

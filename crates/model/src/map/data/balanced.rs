@@ -10,7 +10,7 @@ use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 use std::cmp::Reverse;
 
-/// The page policy `balanced`: evens the accesses per memory controller; see the module.
+/// The data policy `balanced`: evens the accesses per memory controller; see the module.
 #[derive(Default)]
 pub struct BalancedDataPolicy {
     /// When a page is highly exclusive.

@@ -4,7 +4,7 @@ use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 use std::cmp::Reverse;
 
-/// The page policy `first-touch`: what Linux does by default.
+/// The data policy `first-touch`: what Linux does by default.
 pub struct FirstTouchPolicy;
 
 impl DataPolicy for FirstTouchPolicy {

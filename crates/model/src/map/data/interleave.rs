@@ -4,7 +4,7 @@ use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 
-/// The page policy `interleave`: node = page number modulo nodes.
+/// The data policy `interleave`: node = page number modulo nodes.
 pub struct InterleavePolicy;
 
 impl DataPolicy for InterleavePolicy {
@@ -24,6 +24,10 @@ impl DataPolicy for InterleavePolicy {
             round_robin_node(fill, page, turn)
         };
         PagePlacer::new(problem)?.place_each_alone(|_, _| (), in_turn)
+    }
+
+    fn ignores_threads(&self) -> bool {
+        true
     }
 }
 

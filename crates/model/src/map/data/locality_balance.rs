@@ -14,7 +14,7 @@ use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 
-/// The page policy `locality-balance`: most-access up to a limit per node; see the module.
+/// The data policy `locality-balance`: most-access up to a limit per node; see the module.
 pub struct LocalityBalancePolicy {
     /// 0 (balance) to 1 (locality).
     pub mix: f64,

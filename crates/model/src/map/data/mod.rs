@@ -75,6 +75,10 @@ pub trait DataPolicy: Sync {
     ) -> Option<PageMoves> {
         None
     }
+    /// Whether it places pages without regard to who uses them, and so whatever threads do.
+    fn ignores_threads(&self) -> bool {
+        false
+    }
 }
 
 /// Every policy, in the order in which `hither map --list` shows them.
@@ -111,12 +115,6 @@ pub fn data_policy_by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
     );
     let policy = policies.into_iter().find(|policy| policy.name() == text);
     policy.ok_or(unknown)
-}
-
-/// Whether a policy places pages without regard to who uses them, and so whatever threads do.
-#[must_use]
-pub fn ignores_threads(name: &str) -> bool {
-    [InterleavePolicy.name(), RandomDataPolicy::default().name()].contains(&name)
 }
 
 /// Bytes of each node of a tree. If no node has a size, as on many synthetic machines, all have

@@ -6,7 +6,7 @@ use super::{DataPolicy, DataProblem};
 use crate::map::migration::{MigrationLimits, PhaseRule};
 use hither_profile::NodeIx;
 
-/// The page policy `most-access`: each page on the node that accesses it most.
+/// The data policy `most-access`: each page on the node that accesses it most.
 pub struct MostAccessPolicy;
 
 impl DataPolicy for MostAccessPolicy {

@@ -5,7 +5,7 @@ use super::{DataPolicy, DataProblem};
 use crate::rng::Rng;
 use hither_profile::NodeIx;
 
-/// The page policy `random`.
+/// The data policy `random`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RandomDataPolicy {
     /// Another seed, another placement.
@@ -31,5 +31,9 @@ impl DataPolicy for RandomDataPolicy {
             fill.nearest_node(page, at)
         };
         PagePlacer::new(problem)?.place_each_alone(|_, _| (), draw)
+    }
+
+    fn ignores_threads(&self) -> bool {
+        true
     }
 }

@@ -233,7 +233,7 @@ fn finding(
             }
         ),
         evidence: vec![
-            format!("With the same partners as before: {at} of the communication (it takes {} to be alike).", format_percent(ALIKE)),
+            format!("With the same partners as before: {at} of the communication (alike from {} on).", format_percent(ALIKE)),
             format!("{patterns} patterns in turn, for {lengths}; {} of the communication is not in the most common one.", format_percent(outside)),
             format!(
                 "{}.{}",

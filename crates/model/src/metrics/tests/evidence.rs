@@ -272,7 +272,7 @@ fn both_kinds_of_events_are_asked() {
         (500.0, often, false),
         small,
         "yes",
-        "coherence, C_H residual 500",
+        "coherence misses, C_H residual 500",
     );
     check(
         (20.0, often, true),
@@ -294,7 +294,7 @@ fn both_kinds_of_events_are_asked() {
         (30.0, often, true),
         large,
         "yes",
-        "250 between pairs; it takes 100",
+        "250 between pairs, threshold 100",
     );
     check(
         (250.0, often, true),

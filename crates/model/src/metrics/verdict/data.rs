@@ -34,7 +34,7 @@ pub(super) fn data_mapping(e: &VerdictInput) -> (Answer, String) {
     };
     if pages.best < E_HIGH {
         let why = format!(
-            "Data: all nodes use the same pages (E_app{} {:.0} %; it takes {:.0} %), so no \
+            "Data: all nodes use the same pages (E_app{} {:.0} %, threshold {:.0} %), so no \
              node is right for them; spread them if one memory is overloaded.",
             of_traffic(e.traffic),
             pages.best * 100.0,
@@ -109,8 +109,8 @@ fn first_touch_answer(
         return (Answer::No, why);
     }
     let why = format!(
-        "Data: pages belong to one node (E_app{} {:.0} %), but first touch puts only \
-         {right:.0} % of {unit} on the right one.",
+        "Data: most pages are used mainly by one node (exclusivity E_app{} {:.0} %), but with first touch only \
+         {right:.0} % of {unit} go to pages on that node.",
         of_traffic(unit),
         pages.best * 100.0
     );

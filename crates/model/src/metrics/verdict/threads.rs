@@ -127,8 +127,8 @@ fn shown_time(e: &VerdictInput, before: &str) -> String {
 
 fn writes_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
     format!(
-        " Up to {} of the events find a line that the other has changed (coherence, C_H residual {:.0}{}); \
-         the others read copies again (replication).",
+        " Up to {} of the events hit a line that the other thread has modified (coherence misses, C_H residual \
+         {:.0}{}); the others re-read shared lines (replication misses).",
         coherence_share(e, coherence),
         coherence.communication.heterogeneity_residual,
         shown_time(e, ", "),
@@ -137,8 +137,8 @@ fn writes_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
 
 fn hidden_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
     format!(
-        " That is of the events that find a line which the other has changed (coherence), up to {} of all{}; what \
-         threads only read or wait for hides them (C_H residual {:.0} of all).",
+        " That is of the events that hit a line which the other thread has modified (coherence misses), up to {} of \
+         all{}; what threads only read or wait for hides them (C_H residual {:.0} of all).",
         coherence_share(e, coherence),
         shown_time(e, " and "),
         e.sharing.communication.heterogeneity_residual,
@@ -156,8 +156,8 @@ fn coherence_share(e: &VerdictInput, coherence: &SharingEvidence) -> String {
 
 fn kinds_differ(e: &VerdictInput, coherence: &SharingEvidence) -> String {
     format!(
-        "Threads: cannot tell, all events have a C_H residual of {:.0}, those that find a line changed \
-         (coherence) {:.0}, it takes {:.0}, and there are too few slices to see whether the same \
+        "Threads: cannot tell, all events have a C_H residual of {:.0}, those that hit a modified line \
+         (coherence misses) {:.0}, threshold {:.0}, and there are too few slices to see whether the same \
          pairs come again; trace a longer run.",
         e.sharing.communication.heterogeneity_residual,
         coherence.communication.heterogeneity_residual,
@@ -192,7 +192,7 @@ fn conditions(e: &VerdictInput, c: &CommunicationMetrics) -> (bool, String) {
     let h_min = h_min(e.threads);
     if !e.online && c.amount_per_second < A_MIN {
         let why = format!(
-            "Threads: they share little, {} events/s per pair (C_A); it takes {A_MIN:.0}.",
+            "Threads: they share little, {} events/s per pair (C_A; threshold {A_MIN:.0}).",
             format_rate(c.amount_per_second)
         );
         return (false, why);
@@ -204,8 +204,8 @@ fn conditions(e: &VerdictInput, c: &CommunicationMetrics) -> (bool, String) {
     }
     if c.heterogeneity < h_min || c.heterogeneity_pairs < h_min {
         let why = format!(
-            "Threads: all share alike, heterogeneity {:.0} between pairs (C_H {:.0}); \
-             it takes {h_min:.0}.",
+            "Threads: all share alike, communication heterogeneity {:.0} between pairs (C_H {:.0}; \
+             threshold {h_min:.0}).",
             c.heterogeneity_pairs, c.heterogeneity
         );
         return (false, why);
@@ -213,7 +213,7 @@ fn conditions(e: &VerdictInput, c: &CommunicationMetrics) -> (bool, String) {
     if c.heterogeneity_residual < h_min {
         let why = format!(
             "Threads: some share more than others, but with all alike: beside that, heterogeneity {:.0} \
-             (C_H {:.0}, {:.0} between pairs); it takes {h_min:.0}.",
+             (C_H {:.0}, {:.0} between pairs; threshold {h_min:.0}).",
             c.heterogeneity_residual, c.heterogeneity, c.heterogeneity_pairs
         );
         return (false, why);
@@ -259,23 +259,23 @@ fn doubt_reason(doubt: &Doubt, online: bool) -> String {
     };
     match *doubt {
         Doubt::TooShort { seconds } => format!(
-            "Threads: cannot tell from {seconds:.2} s, it takes {SECONDS_MIN} s; trace a longer run."
+            "Threads: cannot tell from {seconds:.2} s, at least {SECONDS_MIN} s are needed; trace a longer run."
         ),
         Doubt::TooFewEvents { events, needed } => format!(
             "Threads: cannot tell, {events} sharing events were seen, too few to tell who shares with \
-             whom; it takes {needed}: {longer}."
+             whom; at least {needed} are needed: {longer}."
         ),
         Doubt::Unrepeated {
             correlation,
             units: Some(units),
         } => format!(
             "Threads: cannot tell, they took turns on {units} processing units, and which pairs share \
-             changes from slice to slice (correlation {correlation:.2}; it takes {REPEAT_MIN}); trace with \
+             changes from slice to slice (correlation {correlation:.2}, threshold {REPEAT_MIN}); trace with \
              a longer --slice, such as 100ms, or where each thread has a unit."
         ),
         Doubt::Unrepeated { correlation, .. } => format!(
             "Threads: cannot tell, which pairs share changes from slice to slice in this sample \
-             (correlation {correlation:.2}; it takes {REPEAT_MIN}): {longer}."
+             (correlation {correlation:.2}, threshold {REPEAT_MIN}): {longer}."
         ),
         Doubt::Chance { heterogeneity } => format!(
             "Threads: cannot tell, events as few as these differ by chance between pairs that share \
@@ -291,13 +291,13 @@ fn heterogeneity_reason(c: &CommunicationMetrics, h_min: f64, online: bool) -> S
             c.events
         ),
         false => format!(
-            " They do so often ({} events/s; it takes {A_MIN:.0}).",
+            " They do so often ({} events/s, threshold {A_MIN:.0}).",
             format_rate(c.amount_per_second)
         ),
     };
     format!(
-        "Threads: some pairs share much more than others (C_H {:.0}, {:.0} between pairs; it \
-         takes {h_min:.0}).{often}",
+        "Threads: some pairs share much more than others (communication heterogeneity C_H {:.0}, \
+         {:.0} between pairs, threshold {h_min:.0}).{often}",
         c.heterogeneity, c.heterogeneity_pairs,
     )
 }

@@ -364,7 +364,7 @@ fn other_pairs_are_found_and_what_to_do_depends_on_how_long_they_stay() {
     assert!((found.severity - 0.5).abs() < 1e-9, "{found:?}");
     assert_eq!(
         found.evidence[0],
-        "With the same partners as before: 0 % from 1.0 s on of the communication (it takes 50 % to be alike)."
+        "With the same partners as before: 0 % from 1.0 s on of the communication (alike from 50 % on)."
     );
     assert!(found.evidence[1].starts_with("2 patterns in turn, for 1.0 s, 1.0 s; 50 % of"));
     assert!(found.fixes[0]
