@@ -42,7 +42,7 @@ use printed::{error_sentence, print_stderr};
 const FAILED: u8 = 2;
 
 /// Puts threads next to their data: shows how a parallel program shares memory, what
-/// placing its threads and pages on a NUMA machine would bring, and runs it so placed.
+/// placing its threads and pages on a NUMA machine would gain, and runs it with that placement.
 #[derive(Parser)]
 #[command(name = "hither", version, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]

@@ -25,7 +25,7 @@ Examples:
   hither stat app.hither --slices --csv            a row per slice, for a plot
   hither stat app.hither --json                    everything, for scripts";
 
-/// Say what a profile shows: would placing threads or data help, and why
+/// Show verdict and metrics of a profile: would placing threads or data help, and why
 ///
 /// An access is local if its page lies on the node that the thread runs on, else remote: with each
 /// page where first touch puts it, threads being where most accesses can be local.

@@ -27,7 +27,7 @@ pub enum FollowMethod {
     /// Every thread before its first instruction.
     #[default]
     Ptrace,
-    /// From outside, looking again and again; no pages.
+    /// From outside, by reading /proc repeatedly; pages are not placed.
     Polling,
 }
 

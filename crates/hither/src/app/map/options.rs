@@ -21,7 +21,7 @@ pub struct MapOptions {
     /// Only these PUs of it.
     pub pus: Option<PuList>,
     pub cpu_kinds: CpuKindSelection,
-    /// Most threads of a PU; `None` for as few as hold all threads.
+    /// Most threads per PU; `None` for as few as hold all threads.
     pub capacity: Option<u32>,
     /// Let threads share a core while another core is idle.
     pub siblings: bool,

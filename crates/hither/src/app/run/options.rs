@@ -14,7 +14,7 @@ pub struct RunOptions {
     pub threads_only: bool,
     /// Leave the threads of the placement to the system.
     pub data_only: bool,
-    /// Bind pages to their nodes: rather no memory than another node's.
+    /// Bind pages to their nodes: fail an allocation rather than use another node's memory.
     pub strict: bool,
     /// Change phases by time, without counting barriers.
     pub phases_by_time: bool,

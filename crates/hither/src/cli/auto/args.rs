@@ -28,7 +28,7 @@ read it.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Follow this process, which runs already, to its end or to Ctrl-C
+    /// Attach to this running process, until it ends or Ctrl-C
     #[arg(
         long,
         value_name = "PID",
@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long)]
     allow_sysctl: bool,
 
-    /// Processor time for looking, in per cent of the program's
+    /// Processor time for sampling, in per cent of the program's
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
     budget: f64,
 
@@ -86,7 +86,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "no_profile")]
     pub redact: bool,
 
-    /// Show on the terminal what goes on while the program runs. What it writes to the
+    /// Show live what happens while the program runs. What it writes to the
     /// terminal is shown at the end
     #[arg(long, alias = "top")]
     pub live: bool,

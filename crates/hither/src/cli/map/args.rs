@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long)]
     pub explain: bool,
 
-    /// What there is to choose from
+    /// List policies and formats
     #[arg(long, exclusive = true)]
     pub list: bool,
 
@@ -95,7 +95,7 @@ pub struct MapMachineArgs {
     #[command(flatten)]
     pub machine: MachineArgs,
 
-    /// Most threads of a PU [default: as few as hold all threads]
+    /// Most threads per PU [default: as few as hold all threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub capacity: Option<u32>,
 
@@ -144,7 +144,7 @@ pub struct MapPolicyArgs {
     #[arg(long, value_name = "SIZE", default_value = "4k")]
     pub page_size: PlacementPageSize,
 
-    /// Where chance plays a part: the same seed, the same placement
+    /// Seed of what is drawn at random: the same seed, the same placement
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 }

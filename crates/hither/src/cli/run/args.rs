@@ -30,7 +30,7 @@ Policies for threads (one of them):
   scatter      next thread on another node, package, cache, core; siblings last
   random[:SEED]  next thread on any PU that is free, to see what an average placement does
   os           threads stay where the system puts them
-Policies for pages (one of them), as numactl has them:
+Memory policies (one of them), as numactl has them:
   interleave[:NODES]   in turn over all nodes, or over these
   local, first-touch   on the node of the thread that touches them first
   preferred:NODE       on this node while it has room
@@ -61,11 +61,11 @@ pub struct Args {
     #[arg(long, requires = "placement")]
     pub data_only: bool,
 
-    /// Bind pages of the placement to their nodes: rather no memory than another node's
+    /// Bind pages of the placement to their nodes: fail an allocation rather than use another node's memory
     #[arg(long, requires = "placement", conflicts_with = "threads_only")]
     pub strict: bool,
 
-    /// Change phases of the placement by time only: count no barriers
+    /// Follow the phases of the placement by time only: count no barriers
     #[arg(long, requires = "placement")]
     pub phases_by_time: bool,
 
@@ -130,7 +130,7 @@ impl ValueEnum for MethodArg {
             FollowMethod::Ptrace => PossibleValue::new("ptrace")
                 .help("Every thread before its first instruction, and pages"),
             FollowMethod::Polling => PossibleValue::new("polling")
-                .help("From outside, looking again and again; no pages"),
+                .help("From outside, by reading /proc repeatedly; pages are not placed"),
         })
     }
 }

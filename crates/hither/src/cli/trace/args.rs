@@ -25,7 +25,7 @@ it does not exist, 126 when it cannot be executed. 2: hither itself could not do
 /// What one set of the sampled part of a private cache stands for.
 const LEAST_CACHE_LINES: u64 = 1024;
 
-/// Run a program, see who shares memory with whom, and keep that as a profile
+/// Run a program and record which threads share memory, and which pages, as a profile
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
