@@ -133,20 +133,33 @@ impl ProgramSymbols {
             let Some(module) = self.module(file) else {
                 continue;
             };
-            let own = module
-                .frames(*pc)
-                .into_iter()
-                .filter(frame_filter::is_program_frame);
-            found.extend(own.map(|frame| ProgramFrame {
-                file: file.clone(),
-                pc: *pc,
-                frame,
-            }));
+            for frame in module.frames(*pc) {
+                let wraps = frame_filter::is_wrapper(&frame.function);
+                let (own, file, pc) = (frame_filter::has_own_line(&frame), file.clone(), *pc);
+                let at = ProgramFrame { file, pc, frame };
+                if own && (!wraps || self.stores_block(&at)) {
+                    found.push(at);
+                }
+            }
             if found.len() > MAX_FRAMES {
                 break;
             }
         }
         found
+    }
+
+    /// Whether a function leaves the block in what outlives it, as `malloc_buffers(s)` does that fills
+    /// `s->x`: it may be called like a wrapper, but hands nothing on.
+    fn stores_block(&mut self, at: &ProgramFrame) -> bool {
+        let AllocationReceiver::Variables(all) = self.receiver(at) else {
+            return false;
+        };
+        let mut outlives = |to: &Lvalue| {
+            let read = |d: &DebugInfo| catch_panic(|| scope::is_local(d, at.pc, &to.root));
+            let local = self.debug(&at.file).and_then(read);
+            !to.steps.is_empty() || local == Some(false)
+        };
+        all.iter().all(&mut outlives)
     }
 
     pub(super) fn debug(&mut self, file: &Path) -> Option<&DebugInfo> {

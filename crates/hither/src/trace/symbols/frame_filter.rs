@@ -162,9 +162,14 @@ pub fn is_header(file: &str) -> bool {
     extension.is_some_and(|e| HEADERS.contains(&e))
 }
 
-/// Whether a frame is code of the program itself, with a line to show.
+/// Whether a frame has a line to show, of the program itself.
+pub fn has_own_line(frame: &InlineFrame) -> bool {
+    frame.line > 0 && !is_library_source(&frame.file)
+}
+
+/// Whether a frame is code of the program itself that does not merely hand a block on.
 pub fn is_program_frame(frame: &InlineFrame) -> bool {
-    frame.line > 0 && !is_wrapper(&frame.function) && !is_library_source(&frame.file)
+    has_own_line(frame) && !is_wrapper(&frame.function)
 }
 
 /// `file.c:123 (function)`.

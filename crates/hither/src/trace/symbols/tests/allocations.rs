@@ -48,7 +48,7 @@ pub(super) fn calls_of(all: &[Call], callee: &str) -> Vec<u64> {
 }
 
 /// The stacks from calls of `callee` up to main, by the static call graph.
-fn stacks(all: &[Call], callee: &str, depth: usize) -> Vec<Vec<u64>> {
+pub(super) fn stacks(all: &[Call], callee: &str, depth: usize) -> Vec<Vec<u64>> {
     let mut found = Vec::new();
     for (at, inside, _) in all.iter().filter(|c| c.2 == callee) {
         if inside == "main" || depth == 0 {
@@ -63,11 +63,11 @@ fn stacks(all: &[Call], callee: &str, depth: usize) -> Vec<Vec<u64>> {
     found
 }
 
-fn frames(program: &Path, stack: &[u64]) -> Vec<(PathBuf, u64)> {
+pub(super) fn frames(program: &Path, stack: &[u64]) -> Vec<(PathBuf, u64)> {
     stack.iter().map(|pc| (program.to_owned(), *pc)).collect()
 }
 
-fn show(a: &AllocationName) -> String {
+pub(super) fn show(a: &AllocationName) -> String {
     format!("{} | {} | {} | {}", a.name, a.type_name, a.line, a.function)
 }
 

@@ -8,6 +8,7 @@ mod lines;
 mod source;
 mod source_text;
 mod statics;
+mod wrappers;
 
 use crate::trace::symbolizer::{StaticObject, Symbolizer};
 use crate::trace::symbols::ProgramSymbols;
