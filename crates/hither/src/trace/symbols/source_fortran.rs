@@ -1,8 +1,8 @@
 //! `allocate(a(n), b%c(n,m), stat=e)`, or an array that an assignment allocates.
 use super::lvalue::{matching_close, parse_lvalue, split_top, AllocationReceiver, Lvalue};
 
-const BACK: usize = 3;
-const AHEAD: usize = 16;
+/// Continuation lines of one statement (Fortran 2003, 3.3.1.3).
+const CONTINUATIONS: usize = 255;
 
 pub fn receiver(lines: &[String], at: usize) -> AllocationReceiver {
     let text = statement(lines, at);
@@ -28,14 +28,18 @@ pub fn receiver(lines: &[String], at: usize) -> AllocationReceiver {
 
 /// The statement around a line, its continuation lines joined.
 fn statement(lines: &[String], at: usize) -> String {
-    let continued =
-        |i: usize| strip_comment(&lines[i]).trim_end().ends_with('&') || is_fixed(lines.get(i + 1));
+    // Comments may stand between a line and the next that continues it.
+    let continued = |i: usize| {
+        let mut above = lines[..=i].iter().rev().map(|line| strip_comment(line));
+        let code = above.find(|line| !line.trim().is_empty());
+        code.is_some_and(|line| line.trim_end().ends_with('&')) || is_fixed(lines.get(i + 1))
+    };
     let mut first = at;
-    while first > 0 && at - first < BACK && continued(first - 1) {
+    while first > 0 && at - first < CONTINUATIONS && continued(first - 1) {
         first -= 1;
     }
     let mut last = at;
-    while last + 1 < lines.len() && last - at < AHEAD && continued(last) {
+    while last + 1 < lines.len() && last - at < CONTINUATIONS && continued(last) {
         last += 1;
     }
     let mut text = String::new();

@@ -210,6 +210,10 @@ fn fortran_statements() {
         ),
         ("  allocate(@a(n), &\n           b(n))", "a, b"),
         ("      allocate(@a(n),\n     &  b(n))", "a, b"),
+        (
+            "  allocate(a &\n (l: &\n ! upper\n u, &\n\n m: &\n @n))",
+            "a",
+        ),
         ("  allocate(@a, source=b)", "a"),
         ("  allocate(@a(n),b(n)); allocate(c(n))", "a, b, c"),
         ("  deallocate(@a)", "(unknown)"),
