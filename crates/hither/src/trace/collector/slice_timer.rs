@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 const INSTRUCTIONS_PER_NS: u64 = 2;
 /// No processor executes more: other values are no counts, but memory that was mapped anew.
 const MOST_PER_NS: u64 = 64;
-/// A slice that lasts so many times its length by the wall clock ends there...
+/// A slice ends where for so many times its length by the wall clock...
 const WAITING_SLICES: u64 = 10;
-/// ...if the program used less than one part in so many of a processor, and not because others
+/// ...the program used less than one part in so many of a processor, and not because others
 /// have it: it waits, and for a program that waits the wall clock is its time.
 const WAITING_SHARE: u64 = 20;
 /// Between looks at the counts.
@@ -57,9 +57,9 @@ pub struct SliceTimer {
     lanes: Vec<u64>,
     /// What the last slice was too long.
     carried: u64,
-    /// Processes that run, and the CPU time they had used when the slice began.
+    /// Processes that run.
     pids: Vec<i32>,
-    cpu_at_start: u64,
+    rest: RestWatch,
     /// The processes may not be read.
     refused: bool,
     /// Slices that ended by the wall clock for that reason.
@@ -79,7 +79,7 @@ impl SliceTimer {
             lanes: Vec::new(),
             carried: 0,
             pids: Vec::new(),
-            cpu_at_start: 0,
+            rest: RestWatch::default(),
             refused: false,
             wall_slices: 0,
         }
@@ -137,16 +137,18 @@ impl SliceTimer {
         self.lanes.fill(0);
         self.slice_start = now;
         if self.clock == SliceClock::Instructions {
-            self.cpu_at_start = cpu_time(&self.pids);
+            self.rest = RestWatch {
+                since: now,
+                cpu: cpu_time(&self.pids),
+            };
         }
     }
 
-    fn program_waits(&self, now: u64) -> bool {
-        let passed = now.saturating_sub(self.slice_start);
+    fn program_waits(&mut self, now: u64) -> bool {
+        let least = self.length.saturating_mul(WAITING_SLICES);
         let started = self.counted.len() > 1;
         started
-            && passed >= self.length.saturating_mul(WAITING_SLICES)
-            && cpu_time(&self.pids).saturating_sub(self.cpu_at_start) < passed / WAITING_SHARE
+            && self.rest.is_rest(now, least, || cpu_time(&self.pids))
             && !self.pids.iter().any(|&pid| task_state::is_runnable(pid))
     }
 
@@ -231,6 +233,30 @@ impl SliceTimer {
     }
 }
 
+/// A time in which the program may rest, and the CPU time that it had used when it began.
+#[derive(Clone, Copy, Debug, Default)]
+struct RestWatch {
+    since: u64,
+    cpu: u64,
+}
+
+impl RestWatch {
+    /// Whether the program rested for `least` or more. Where it worked, what comes later is looked at by itself: a program
+    /// that waits after much work waits no less.
+    fn is_rest(&mut self, now: u64, least: u64, cpu_time: impl FnOnce() -> u64) -> bool {
+        let passed = now.saturating_sub(self.since);
+        if passed < least {
+            return false;
+        }
+        let cpu = cpu_time();
+        let worked = cpu.saturating_sub(self.cpu) >= passed / WAITING_SHARE;
+        if worked {
+            *self = RestWatch { since: now, cpu };
+        }
+        !worked
+    }
+}
+
 /// Mean of those that executed half as many as the busiest or more.
 fn mean_at_work(lanes: &[u64]) -> u64 {
     let most = lanes.iter().copied().max().unwrap_or(0);
@@ -283,6 +309,23 @@ mod tests {
             looks += 1;
         }
         assert!(looks < 60 && timer.looked < whole + whole / 1000, "{looks}");
+    }
+
+    /// Half a second of start-up kept the slice for ten seconds: so long the program had worked in one part of twenty.
+    #[test]
+    fn a_rest_after_much_work_is_seen_at_once() {
+        const MS: u64 = 1_000_000;
+        let mut rest = RestWatch::default();
+        let mut look = |now: u64, cpu: u64| rest.is_rest(now * MS, 100 * MS, || cpu * MS);
+        assert!(!look(90, 0), "too short");
+        assert!(!look(500, 500));
+        assert!(!look(590, 501));
+        assert!(look(600, 501));
+        // It works again, now and then, in a tenth of a processor.
+        assert!(![(700, 510), (800, 520), (900, 530)]
+            .iter()
+            .any(|(now, cpu)| look(*now, *cpu)));
+        assert!(look(1000, 534));
     }
 
     #[test]
