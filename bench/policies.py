@@ -4,10 +4,13 @@ from the paper, and compared on random communication.
     policies.py HITHER [INSTANCES]    a row per policy: instances compared, mismatches
 
 exact               least sum of events times hops of all placements, tried one by one, also on parts of
-                    machines, whose branches differ in height
+                    machines, whose branches differ in height, and with more threads than PUs, which are shared
+                    evenly first; threads on one PU have no hops between them
 matching            SPCD: pairs by a perfect matching of most weight, then pairs of pairs (eq. 1)
 eagermap            Locality and Balance's Locality: each group takes whom it communicates most with
 distance            the same with each cell subtracted from the largest
+balanced-locality   Locality and Balance 4: the same as eagermap, but a group that communicates more than the average
+                    of its level takes who communicates least, and each begins with who communicates most
 balance             Locality and Balance 4: the thread with most communication to the PU with least
 load-balance        the same with the work of threads
 
@@ -105,6 +108,46 @@ def by_eagermap(matrix, sizes):
     return levels
 
 
+def by_balanced_locality(matrix, sizes):
+    amounts = [sum(row) for row in matrix]
+    groups, levels = [[t] for t in range(len(matrix))], []
+
+    def amount(group):
+        return sum(amounts[t] for t in group)
+
+    for size in sizes:
+        left, made, many = list(groups), [], len(groups) // size
+        while left:
+            group = max(left, key=amount)
+            left.remove(group)
+            for _ in range(size - 1):
+                if amount(group) * many >= sum(amounts):
+                    other = min(left, key=amount)
+                else:
+                    other = max(left, key=lambda g, group=group: between(matrix, group, g))
+                left.remove(other)
+                group = group + other
+            made.append(group)
+        groups = made
+        levels.append(groups)
+    return levels
+
+
+def seatings(seats):
+    """All placements with as many threads on each PU."""
+    return set(itertools.permutations(seats))
+
+
+def shared_evenly(seats, usable):
+    """Every package, core and PU has its share of the threads, give or take one."""
+    for size in (4, 2, 1):
+        for group in {u // size for u in usable}:
+            share = len(seats) * sum(u // size == group for u in usable) / len(usable)
+            if abs(sum(p // size == group for p in seats) - share) > 1:
+                return False
+    return True
+
+
 def weights(matrix, levels):
     return [inside(matrix, groups) for groups in levels]
 
@@ -147,12 +190,18 @@ def compare(hither, policy, draw):
     """What hither decides, and what the paper does."""
     if policy == "exact":
         usable = sorted(draw.sample(range(8), draw.randrange(3, 9)))
-        cores = {u // 2: u for u in reversed(usable)}.values()  # each one thread before any gets two
-        matrix = random_matrix(draw.randrange(1, len(cores) + 1), draw)
-        tries = itertools.permutations(cores, len(matrix))
-        least = min(objective(matrix, pus, usable) for pus in tries)
+        cores = {u // 2: u for u in reversed(usable)}.values()
+        if draw.randrange(2):  # a thread for each core at most, any of its PUs
+            matrix = random_matrix(draw.randrange(1, len(cores) + 1), draw)
+            tries = itertools.permutations(cores, len(matrix))
+            least = min(objective(matrix, pus, usable) for pus in tries)
+            return objective(matrix, place(hither, policy, matrix, MACHINE, only=usable), usable), least
+        # More threads than PUs. How many each takes is decided first.
+        usable = usable[:draw.randrange(2, 5)]
+        matrix = random_matrix(draw.randrange(len(usable) + 1, min(7, 2 * len(usable)) + 1), draw)
         pus = place(hither, policy, matrix, MACHINE, only=usable)
-        return objective(matrix, pus, usable), least
+        least = min(objective(matrix, seats, usable) for seats in seatings(pus))
+        return (objective(matrix, pus, usable), shared_evenly(pus, usable)), (least, True)
     if policy.endswith("balance"):
         threads, units = draw.choice((8, 11)), 4
         matrix = random_matrix(threads, draw)
@@ -168,6 +217,8 @@ def compare(hither, policy, draw):
     pus = place(hither, policy, matrix, MACHINE)
     if policy == "matching":
         return weights(matrix, groups_of(pus, SIZES))[:1], weights(matrix, by_matching(matrix, SIZES))[:1]
+    if policy == "balanced-locality":
+        return weights(matrix, groups_of(pus, SIZES)), weights(matrix, by_balanced_locality(matrix, SIZES))
     asked = inverted(matrix) if policy == "distance" else matrix
     return weights(asked, groups_of(pus, SIZES)), weights(asked, by_eagermap(asked, SIZES))
 
@@ -175,12 +226,12 @@ def compare(hither, policy, draw):
 def main():
     hither, instances = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100
     wrong = 0
-    print(f"{'policy':<14} {'instances':>9} {'mismatches':>10}")
-    for policy in ("exact", "matching", "eagermap", "distance", "balance", "load-balance"):
+    print(f"{'policy':<17} {'instances':>9} {'mismatches':>10}")
+    for policy in ("exact", "matching", "eagermap", "distance", "balanced-locality", "balance", "load-balance"):
         draw = random.Random(policy)
         both = [compare(hither, policy, draw) for _ in range(instances)]
         differ = sum(ours != papers for ours, papers in both)
-        print(f"{policy:<14} {instances:>9} {differ:>10}", flush=True)
+        print(f"{policy:<17} {instances:>9} {differ:>10}", flush=True)
         wrong += differ
     sys.exit(wrong > 0)
 
