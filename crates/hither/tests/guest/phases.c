@@ -4,7 +4,8 @@
  *   far    0 with 2, 1 with 3, and a third of that with the others, so that heterogeneity (OPT eq. 2)
  *          is another one: pairs alone have the same whoever they are
  * A thread writes its block of eight pages, and its partners read it. When a stage is three quarters over, each thread
- * notes where it and its block are, and prints so at the end: `STAGE THREAD PU NODE`. */
+ * notes where it is and where the end of its block is (the beginning is read by all in far stages), and prints so at
+ * the end: `STAGE THREAD PU NODE`. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -59,7 +60,7 @@ static void *work(void *argument) {
       if (round != rounds * 3 / 4) continue;
       seen[stage][me].cpu = sched_getcpu();
       seen[stage][me].node = -1;
-      syscall(SYS_get_mempolicy, &seen[stage][me].node, NULL, 0, blocks[me], NODE_OF_ADDRESS);
+      syscall(SYS_get_mempolicy, &seen[stage][me].node, NULL, 0, &blocks[me][WORDS - 1], NODE_OF_ADDRESS);
     }
   }
   return NULL;

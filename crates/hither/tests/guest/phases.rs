@@ -119,6 +119,49 @@ fn stages_of_any_length_are_followed() {
     }
 }
 
+/// From the trace over `map --phases` to the run, also of a program that is twice as slow as when it was traced: in each stage
+/// partners are on one node with their blocks, and the two pairs are on different ones.
+#[test]
+fn traced_phases_are_placed_and_followed() {
+    let Some(guest) = guest_with_hither() else {
+        return;
+    };
+    let (folder, program) = built("phases");
+    let line = program.display();
+    let stages = "near:60 far:40 near:60";
+    shell(
+        folder.path(),
+        &format!("{HITHER} trace -q -o t -- {line} 50 {stages}"),
+    );
+    let guest = guest
+        .own_clock()
+        .file(&program)
+        .file(folder.path().join("t.hither"))
+        .folder(folder.path())
+        .timeout(Duration::from_secs(300));
+    let map = "hither map t.hither --phases -o p > /dev/null && cat p.place.json";
+    let run = |rest| format!("hither run -q -p p.place.json -- {line} {rest} {stages}");
+    let commands = [map.to_owned(), run(50), run(100)];
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    let found = texts(&guest, &commands);
+    let placement: Value = serde_json::from_str(&found[0]).expect("JSON");
+    let starts = placement["phases"].as_array().expect("phases").iter();
+    let starts: Vec<&Value> = starts.map(|phase| &phase["sync"][0]).collect();
+    for (run, found) in commands.iter().zip(&found).skip(1) {
+        for (stage, seen) in seen(found).iter().enumerate() {
+            println!("stage {stage}: {seen:?}, phases begin after {starts:?} barriers");
+            let node = |thread: usize| seen[thread].0 / 2;
+            let partner = |thread: usize| thread ^ (1 + stage % 2);
+            for (thread, (_, block)) in seen.iter().enumerate() {
+                let why = format!("{run}: stage {stage}, thread {thread}: {found}");
+                assert_eq!(node(thread), node(partner(thread)), "{why}");
+                assert_eq!(node(thread), *block, "{why}");
+            }
+            assert_ne!(node(0), node(3), "{run}: stage {stage}: {found}");
+        }
+    }
+}
+
 /// The kernel does not move pages that two processes map: they were never tried again.
 #[test]
 fn pages_that_a_child_shared_move_once_it_has_ended() {

@@ -13,7 +13,7 @@ use super::node_assignment::best_and_worst_assignment;
 use super::page_access::{first_toucher_of_pages, PageAccessTable};
 use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
-use super::phase_detection::{traced_slices, window_of_half_a_second};
+use super::phase_detection::{partner_window, traced_slices};
 use super::placement_accuracy::{
     accuracy_of, page_migrations, PageMigrationTimeline, PlacementAccuracy,
 };
@@ -269,7 +269,7 @@ impl ProfileAnalysis {
             node_of: &best,
         };
         let pages_of_object = pages_of_objects(profile, &view);
-        let slices_for_phases = 2 * window_of_half_a_second(&profile.slices);
+        let slices_for_phases = 2 * partner_window(profile);
         let report = MetricsReport {
             verdict,
             communication: sharing.communication,

@@ -12,7 +12,7 @@
 //! windows differ more there than on either side. A phase is at least n slices long, as in the
 //! paper. Slices that sampling skipped are
 //! left out of the windows; they belong to the phase around them.
-use hither_profile::{Profile, Slice};
+use hither_profile::{Profile, Slice, SliceClock};
 use std::ops::Range;
 
 /// Slices per window (OPT 4.1.3).
@@ -20,17 +20,32 @@ pub const WINDOW: usize = 50;
 /// Least relative difference (OPT 4.1.3).
 pub const DIFF_MIN: f64 = 0.2;
 
+/// Slices of a window at least: halves of fewer say nothing.
+const FEWEST: u64 = 4;
+
 /// As long as [`WINDOW`] slices of 10 ms, in slices of the profile: what is seen in a window does not depend on
 /// how finely the run was cut.
 #[must_use]
 pub fn window_of_half_a_second(slices: &[Slice]) -> usize {
     const HALF_A_SECOND: u64 = WINDOW as u64 * 10_000_000;
-    const FEWEST: u64 = 4;
     let traced = || slices.iter().filter(|s| s.traced && s.length > 0);
     let time: u64 = traced().map(|s| s.length).fold(0, u64::saturating_add);
     match time / traced().count().max(1) as u64 {
         0 => WINDOW,
         mean => (HALF_A_SECOND / mean).max(FEWEST) as usize,
+    }
+}
+
+/// Slices whose partners are compared with those of as many before. Where slices are measured by instructions, a twentieth
+/// of a second of the program's own time (under the tracer about half a second), so that neither
+/// a faster machine nor other work on it makes other phases; else half a second.
+#[must_use]
+pub fn partner_window(profile: &Profile) -> usize {
+    const OWN_TIME: u64 = 50_000_000;
+    let options = &profile.meta.options;
+    match (options.slice_clock, options.slice) {
+        (SliceClock::Instructions, 1..) => (OWN_TIME / options.slice).max(FEWEST) as usize,
+        _ => window_of_half_a_second(&profile.slices),
     }
 }
 

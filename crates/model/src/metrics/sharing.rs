@@ -2,7 +2,7 @@
 //! where those were told apart.
 use super::communication::{metrics_beside, CommunicationMetrics, UpperTriangle};
 use super::evidence::{comes_again, doubt, Doubt, OfThoseThatWork, SharingEvidence};
-use super::phase_detection::{communication_phases, window_of_half_a_second, DIFF_MIN, WINDOW};
+use super::phase_detection::{communication_phases, partner_window, DIFF_MIN, WINDOW};
 use super::stable_phases::stable_phases;
 use super::thread_pairs::{pairs_apart, LittleWork};
 use crate::units::nanos_to_seconds;
@@ -98,7 +98,7 @@ impl Sharing {
             }
         });
         let coherence_doubt = working_coherent.map(|among| doubt(profile, &among, coherence_of));
-        let window = window_of_half_a_second(&profile.slices);
+        let window = partner_window(profile);
         let stable = stable_phases(profile, window, DIFF_MIN);
         let stable: Vec<_> = stable.into_iter().map(|phase| phase.slices).collect();
         let ranges = communication_phases(&profile.slices, WINDOW, DIFF_MIN);

@@ -8,7 +8,9 @@ use hither_model::map::data::{
 };
 use hither_model::map::phase_plan::{MigrationLimits, PhaseRule};
 use hither_model::map::threads;
-use hither_model::metrics::phase_detection::{communication_phases, window_of_half_a_second};
+use hither_model::metrics::phase_detection::{
+    communication_phases, partner_window, window_of_half_a_second,
+};
 use hither_model::metrics::stable_phases::{stable_phases, RunPhase};
 use hither_model::topology::{CpuKindSelection, MachineRestrictions, PuList};
 use hither_profile::Profile;
@@ -49,7 +51,7 @@ pub struct MapOptions {
 /// Which phases get a placement of their own (OPT 6.2, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PhaseOptions {
-    /// Slices whose mean tells phases apart; `None` for as many as last half a second.
+    /// Slices whose mean tells phases apart; `None` for as many as the rule says.
     pub window: Option<usize>,
     /// Least difference between phases: of partners or, by OPT's rule, of heterogeneity.
     pub difference: f64,
@@ -60,8 +62,10 @@ pub struct PhaseOptions {
 impl PhaseOptions {
     /// Slices whose mean tells phases of a profile apart.
     pub fn window_of(&self, profile: &Profile) -> usize {
-        let half_a_second = || window_of_half_a_second(&profile.slices);
-        self.window.unwrap_or_else(half_a_second)
+        self.window.unwrap_or_else(|| match self.rule {
+            PhaseRule::Together => partner_window(profile),
+            PhaseRule::Opt | PhaseRule::Kmaf => window_of_half_a_second(&profile.slices),
+        })
     }
 
     /// The phases that may get a placement of their own, and what lies between them. The paper's rule takes

@@ -157,7 +157,7 @@ pub struct MapPhaseArgs {
     #[arg(long)]
     pub phases: bool,
 
-    /// Slices whose mean tells phases apart [default: as many as last half a second]
+    /// Slices whose mean tells phases apart [default: as many as last a twentieth of a second by instructions, or half a second]
     #[arg(long, value_name = "N", requires = "phases")]
     pub phase_window: Option<usize>,
 

@@ -1,8 +1,10 @@
 use crate::metrics::partner_changes::partner_phases;
 use crate::metrics::partner_shares::PartnerShares;
-use crate::metrics::phase_detection::{communication_phases, window_of_half_a_second};
+use crate::metrics::phase_detection::{
+    communication_phases, partner_window, window_of_half_a_second,
+};
 use crate::metrics::stable_phases::stable_phases;
-use hither_profile::{PairComm, Profile, Slice, SliceIx, Thread, ThreadIx};
+use hither_profile::{PairComm, Profile, Slice, SliceClock, SliceIx, Thread, ThreadIx};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -136,6 +138,33 @@ fn a_window_is_half_a_second() {
     check(100, 5);
     check(1000, 4);
     assert_eq!(window_of_half_a_second(&[]), 50);
+}
+
+/// The same program has the same phases on a machine that is ten times as slow, or busy: slices by instructions last longer
+/// there and are as many. By the wall clock a window is half a second.
+#[test]
+fn the_window_of_slices_by_instructions_does_not_depend_on_the_machine() {
+    let [one, other] = [[(0, 1), (2, 3)], [(0, 2), (1, 3)]];
+    let found = |clock, milliseconds: u64| {
+        let mut profile = run((0..40).map(|at| (500.0, [one, other][at / 10 % 2])));
+        profile.meta.options.slice = 10_000_000;
+        profile.meta.options.slice_clock = clock;
+        for slice in &mut profile.slices {
+            slice.length = milliseconds * 1_000_000;
+        }
+        let window = partner_window(&profile);
+        (window, stable_phases(&profile, window, 0.2).len())
+    };
+    for milliseconds in [12, 40, 400] {
+        assert_eq!(found(SliceClock::Instructions, milliseconds), (5, 4));
+    }
+    assert_eq!(found(SliceClock::Wall, 12), (41, 1));
+    let mut fine = Profile::default();
+    fine.meta.options.slice_clock = SliceClock::Instructions;
+    for (milliseconds, window) in [(1, 50), (100, 4)] {
+        fine.meta.options.slice = milliseconds * 1_000_000;
+        assert_eq!(partner_window(&fine), window);
+    }
 }
 
 /// 4 threads; by slice its heterogeneity and the pairs that communicate.
