@@ -14,6 +14,7 @@ mod sync_estimate;
 mod tests;
 
 use super::guide::{ActivePhases, ExecImage};
+use crate::follow::cpu_time::thread_time;
 use crate::follow::proc_maps::MemoryMapping;
 use anyhow::Result;
 use change_intervals::ChangeIntervals;
@@ -21,14 +22,13 @@ use hither_profile::{Nanos, Placement};
 use hither_sys::perf::InheritScope;
 use hither_sys::Pid;
 use phase_pace::PhasePace;
-use std::time::Instant;
 use sync_counters::SyncCounters;
 use sync_estimate::{KnownSyncCounts, SyncEstimate, BUDGET};
 
 /// Least time between two looks at the counters.
 const LOOK: Nanos = 5_000_000;
 /// Looking takes this share of the time at most: it asks every thread's counter.
-const LOOKS: u32 = 200;
+const LOOKS: u64 = 200;
 
 /// Tells how far the program has come.
 pub trait PhaseProgress {
@@ -114,13 +114,17 @@ impl PhaseFollower {
         let Some(counters) = self.counters.as_mut().filter(|_| at >= self.next_look) else {
             return;
         };
-        let start = Instant::now();
-        let was_on = self.estimate.is_on();
-        self.counts = self.estimate.estimate_passed(at, &counters.values());
-        if self.estimate.is_on() != was_on {
-            counters.enable(self.estimate.is_on());
-        }
-        let rest = (start.elapsed() * LOOKS).as_nanos() as Nanos;
+        let estimate = &mut self.estimate;
+        let (counts, spent) = processor_time(|| {
+            let was_on = estimate.is_on();
+            let counts = estimate.estimate_passed(at, &counters.values());
+            if estimate.is_on() != was_on {
+                counters.enable(estimate.is_on());
+            }
+            counts
+        });
+        self.counts = counts;
+        let rest = spent.saturating_mul(LOOKS);
         self.next_look = at.saturating_add(rest.max(LOOK));
     }
 }
@@ -199,6 +203,14 @@ impl PhaseProgress for PhaseFollower {
             _ => None,
         }
     }
+}
+
+/// What work gives, and the processor time that it took. On a busy machine it may wait long for a processor, which costs
+/// the program nothing.
+fn processor_time<T>(work: impl FnOnce() -> T) -> (T, Nanos) {
+    let before = thread_time();
+    let found = work();
+    (found, thread_time().saturating_sub(before))
 }
 
 fn refusal(error: &std::io::Error) -> String {

@@ -1,7 +1,16 @@
 //! What a placement asks to be followed by, and a program that is really counted.
 use super::phase;
-use crate::run::progress::follow;
+use crate::run::progress::{follow, processor_time};
 use hither_profile::Placement;
+use std::time::Duration;
+
+/// A look that had to wait 100 ms for a processor was followed by none for 20 s, in which phases began.
+#[test]
+fn waiting_for_a_processor_puts_off_no_look() {
+    let wait = Duration::from_millis(100);
+    let (_, spent) = processor_time(|| std::thread::sleep(wait));
+    assert!(spent < 20_000_000, "{spent}");
+}
 
 #[test]
 fn a_single_phase_is_not_followed() {
