@@ -36,9 +36,17 @@ const MANY: u32 = 1024;
 /// now: four faults from another node in a row, and it belongs there.
 const FEW: u16 = 2;
 
-/// Nor does one after so many faults of others on the page: of threads that take turns on it each comes again
-/// before, and after a change of phase the former ones are soon forgotten.
-const MAX_FAULTS_BETWEEN: u8 = 6;
+/// Nor does one after so many faults of others on the page, where no more is known of it: after a change of
+/// phase the former sharers are soon forgotten.
+///
+/// A fault shows who comes first after the page was taken, so a thread is seen as often as the time is long in which it
+/// is the next to come. One that always comes right after another, as at the ends of a pipeline, is
+/// seldom seen, though it shares as much. So it is gone only when it stays away for much longer than it did
+/// before. Of a thread that each fault is of with probability p, n in a row are others' with (1 - p)^n; that
+/// is 1/64 after 6 faults for p = 1/2, and in general after -ln 64 / ln (1 - p), which is about 4.16 / p - 2.
+const FAULTS_BETWEEN: u8 = 6;
+/// The most that are waited for: faults of a page are counted modulo 256.
+const MOST_FAULTS_BETWEEN: u8 = 200;
 /// Milliseconds in which threads may fault on a page that was taken before it is there again.
 const TOGETHER_MS: u32 = 10;
 
@@ -54,13 +62,15 @@ pub enum AffinityRules {
 }
 
 /// A thread that accessed a sub-block. In the table, from the lowest bit: `who` 16,
-/// `is_unused_touch` 8, `fault` 8, `at` 32.
+/// `is_unused_touch` 1, `gap` 7, `fault` 8, `at` 32.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sharer {
     /// Counted from 1.
     who: u16,
     /// It was the first to touch the page, and was not seen to use it since.
     is_unused_touch: bool,
+    /// Faults of the page from one of its own to the next, in the mean of the last ones; 0: not known.
+    gap: u8,
     /// Number of its last fault among those of the page, modulo 256.
     fault: u8,
     /// Millisecond of its last access.
@@ -69,17 +79,40 @@ struct Sharer {
 
 impl Sharer {
     fn packed(self) -> u64 {
-        let touch = u64::from(self.is_unused_touch) << 16 | u64::from(self.fault) << 24;
-        u64::from(self.at) << 32 | touch | u64::from(self.who)
+        let touch = u64::from(self.is_unused_touch) << 16;
+        let faults = u64::from(self.gap & 0x7f) << 17 | u64::from(self.fault) << 24;
+        u64::from(self.at) << 32 | faults | touch | u64::from(self.who)
     }
 
     fn unpacked(word: u64) -> Sharer {
         Sharer {
             who: word as u16,
             is_unused_touch: word & 1 << 16 != 0,
+            gap: (word >> 17 & 0x7f) as u8,
             fault: (word >> 24) as u8,
             at: (word >> 32) as u32,
         }
+    }
+
+    /// It comes again, with this fault of the page.
+    fn set_fault(&mut self, fault: u8, before: Option<Sharer>) {
+        self.fault = fault;
+        let Some(before) = before else {
+            return;
+        };
+        let gap = fault.wrapping_sub(before.fault).min(0x7f);
+        self.gap = match before.gap {
+            0 => gap,
+            mean => u8::midpoint(mean, gap),
+        };
+    }
+
+    /// Faults of others after which it counts no more.
+    fn patience(self) -> u8 {
+        let certain = (u16::from(self.gap) * 25 / 6).saturating_sub(2);
+        u8::try_from(certain)
+            .unwrap_or(MOST_FAULTS_BETWEEN)
+            .clamp(FAULTS_BETWEEN, MOST_FAULTS_BETWEEN)
     }
 }
 
@@ -276,9 +309,11 @@ impl AffinityTable {
         mut me: Sharer,
     ) -> [Sharer; SUB_BLOCKS * SHARERS] {
         let words = &mut self.words[sharers];
-        me.fault = Sharer::unpacked(words[0]).fault.wrapping_add(1);
+        let fault = Sharer::unpacked(words[0]).fault.wrapping_add(1);
         let position_of = |who| words.iter().position(|&word| word as u16 == who);
-        let own = position_of(me.who).or_else(|| position_of(NOBODY));
+        let own = position_of(me.who);
+        me.set_fault(fault, own.map(|at| Sharer::unpacked(words[at])));
+        let own = own.or_else(|| position_of(NOBODY));
         let last = own.unwrap_or(words.len() - 1);
         words[..=last].rotate_right(1);
         words[0] = me.packed();
@@ -286,7 +321,9 @@ impl AffinityTable {
         for (other, word) in others.iter_mut().zip(&mut words[1..]) {
             let sharer = Sharer::unpacked(*word);
             let is_old = u64::from(age_ms(sharer.at, me.at)) > WINDOW / 1_000_000;
-            let is_passed = me.fault.wrapping_sub(sharer.fault) > MAX_FAULTS_BETWEEN;
+            let passed = me.fault.wrapping_sub(sharer.fault);
+            let is_old = is_old || passed > MOST_FAULTS_BETWEEN;
+            let is_passed = passed > sharer.patience();
             match self.rules {
                 AffinityRules::Adaptive if is_old => *word = 0,
                 AffinityRules::Adaptive if is_passed => {}
@@ -364,6 +401,7 @@ impl SharingDetector for AffinityTable {
         let me = Sharer {
             who: access.thread.0 + 1,
             is_unused_touch: new,
+            gap: 0,
             fault: 0,
             at: milliseconds(access.at),
         };

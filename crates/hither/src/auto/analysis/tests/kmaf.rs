@@ -121,6 +121,36 @@ fn a_page_is_shared_by_all_that_use_it() {
     assert_eq!(seen.users, 3);
 }
 
+/// Of two threads on a page one comes first nearly always: it is as if they took turns. After it was away for
+/// much longer than it used to be, it shares no more.
+#[test]
+fn who_seldom_comes_first_shares_as_much() {
+    let check = |gap: usize, stays: usize| {
+        let mut table = adaptive(1);
+        let mut matrix = SharingMatrix::default();
+        let mut touch = |who: u16| {
+            let before = matrix.events();
+            table.access(&access(who, 0, 8, 0), &mut matrix);
+            matrix.events() > before
+        };
+        (0..10 * gap).for_each(|fault| {
+            touch(u16::from(fault % gap == gap - 1));
+        });
+        // Then it is gone.
+        assert_eq!((0..400).filter(|_| touch(0)).count(), stays, "{gap}");
+        drop(touch);
+        let events = matrix.events() as usize - stays;
+        // Until it came twice it is forgotten after six.
+        let unknown = (gap - 1) + (gap - 1).saturating_sub(6);
+        assert_eq!(events, 10 * gap - unknown, "{gap}");
+    };
+    check(2, 6);
+    check(4, 14);
+    check(30, 123);
+    check(48, 198);
+    check(49, 200);
+}
+
 /// Memory that a program gives back and takes again is touched by whoever comes first, which tells
 /// nothing of who uses it together, nor where it belongs.
 #[test]
