@@ -1,6 +1,7 @@
 //! `profile.json`: what was run, where, how, and how it ended.
 use crate::tables::Process;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Raised when a reader of an older version could misread the files.
@@ -92,8 +93,14 @@ impl ProfileMeta {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OnlineInfo {
-    /// `kmaf` or `spcd`.
+    /// `adaptive`, `kmaf` or `spcd`.
     pub mechanism: String,
+    /// What mapped threads; empty in older profiles.
+    #[serde(default)]
+    pub policy: String,
+    /// What was set of the mechanism, by name; empty in older profiles.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, f64>,
     /// What caused page faults, by name.
     pub samplers: Vec<String>,
     /// Page faults seen, those of them that samplers caused, and those that were lost.

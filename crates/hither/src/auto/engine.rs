@@ -10,11 +10,12 @@ use super::analysis::fault_rate::{ControllerInput, FaultRateController};
 use super::analysis::{self, SharerId, SharingDetector};
 use super::event_log::{EventLog, IntervalEvent, LiveView};
 use super::filter_trigger::FilterTrigger;
+use super::mechanism::{DetectionMechanism, MechanismParameters};
 use super::observer::{FaultObserver, FILTERED_RECORD};
 use super::outcome::{AutoOutcome, AutoThreadOutcome};
 use super::page_migration::MOVE_COST;
 use super::pinned_threads::PinnedThread;
-use super::request::{CpuNodeMap, DetectionMechanism, MappingQuery, OnlineMapper, PlacementScope};
+use super::request::{CpuNodeMap, MappingQuery, OnlineMapper, PlacementScope};
 use super::restore_helper::RestoreHelper;
 use super::sampler::{self, FaultSampler, SamplerContext};
 use super::state::{FaultKind, OnlineState};
@@ -24,13 +25,12 @@ use crate::follow::procfs;
 use crate::program::clock::monotonic_ns;
 use hither_sys::{Cpu, Pid, Tid};
 
-/// Between two mappings (kMAF 3.4).
-const INTERVAL: Duration = Duration::from_millis(100);
 /// Intervals that make a window of time.
 const WINDOW: u32 = 20;
 
 pub struct OnlineEngine {
     pub mechanism: DetectionMechanism,
+    pub parameters: MechanismParameters,
     pub observer: FaultObserver,
     pub samplers: Vec<Box<dyn FaultSampler>>,
     pub detector: Box<dyn SharingDetector>,
@@ -69,9 +69,10 @@ impl OnlineEngine {
         self.pin_returned_roles();
         self.cause_faults();
         let passed = self.state.interval.elapsed();
-        if passed >= INTERVAL {
+        let interval = self.parameters.interval();
+        if passed >= interval {
             self.state.interval = Instant::now();
-            let intervals = passed.as_millis() / INTERVAL.as_millis();
+            let intervals = passed.as_millis() / interval.as_millis();
             self.end_interval(intervals.min(100) as u32);
         }
         Duration::from_nanos(self.controller.next_wait())
@@ -322,6 +323,9 @@ impl OnlineEngine {
         };
         let answer = self.mapper.place_threads(&question);
         state.cost.mapping += own_time().saturating_sub(began);
+        if let Some(error) = self.mapper.take_error() {
+            state.note(format!("threads could not be mapped: {error}"));
+        }
         let Some(answer) = answer else {
             return Vec::new();
         };
@@ -421,6 +425,8 @@ impl OnlineEngine {
             end,
             duration: to_nanos(state.began.elapsed()),
             mechanism: self.mechanism.name().to_owned(),
+            policy: self.mapper.policy().to_owned(),
+            parameters: self.parameters.named(),
             samplers: self.samplers.iter().map(|s| s.name().to_owned()).collect(),
             faults: state.counts.faults,
             extra: state.counts.extra,

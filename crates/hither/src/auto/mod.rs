@@ -17,6 +17,7 @@ mod attach;
 mod engine;
 pub mod event_log;
 mod filter_trigger;
+pub mod mechanism;
 mod memory_peak;
 mod observed_runs;
 mod observer;

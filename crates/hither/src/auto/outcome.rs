@@ -1,4 +1,6 @@
 //! How a run went, at the end.
+use std::collections::BTreeMap;
+
 use hither_profile::{Nanos, RunEnd};
 use hither_sys::{Cpu, Pid, Tid};
 use serde::Serialize;
@@ -35,8 +37,10 @@ pub struct AutoOutcome {
     pub command: Vec<String>,
     pub end: RunEnd,
     pub duration: Nanos,
-    /// `kmaf` or `spcd`.
+    /// `adaptive`, `kmaf` or `spcd`; what mapped threads, and what was set of the mechanism.
     pub mechanism: String,
+    pub policy: String,
+    pub parameters: BTreeMap<String, f64>,
     pub samplers: Vec<String>,
     pub faults: u64,
     pub extra: u64,

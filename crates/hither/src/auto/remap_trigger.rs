@@ -8,23 +8,34 @@
 use super::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
 use super::analysis::SharerId;
 
-/// Events per thread that stay when as many events as threads come each time:
-/// 1 / (1 - 0.75).
-const STAY: u64 = 4;
 /// Intervals with faults after which a program whose threads need no mapping counts as
 /// mapped.
 const PATIENCE: u32 = 20;
 /// Events that are kept until they are asked for.
 const MAX_NEW_EVENTS: usize = 1 << 16;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RemapTrigger {
+    /// What of the matrix is left each time.
+    pub ageing: f64,
     /// Every interval, as kMAF does it.
     pub is_periodic: bool,
     /// Events since threads were last mapped.
     new_events: Vec<(SharerId, SharerId)>,
     placed: bool,
     waited: u32,
+}
+
+impl Default for RemapTrigger {
+    fn default() -> RemapTrigger {
+        RemapTrigger {
+            ageing: 0.75,
+            is_periodic: false,
+            new_events: Vec::new(),
+            placed: false,
+            waited: 0,
+        }
+    }
 }
 
 /// What threads are mapped by: pairs that share with the weight of their events, and the
@@ -72,14 +83,15 @@ impl RemapTrigger {
         let talking = talks.iter().filter(|t| **t).count();
         let news = if self.is_periodic { 0 } else { talking };
         let enough = talking >= 2 && self.new_events.len() >= news;
-        let stays = STAY * talking as u64 * u64::from(EVENT_WEIGHT);
-        let mut kept: u64 = pairs.iter().map(|&(_, _, w)| u64::from(w)).sum();
+        // As many as come each time, and what is left of all before.
+        let stays = talking as f64 * f64::from(EVENT_WEIGHT) / (1.0 - self.ageing);
+        let mut kept: f64 = pairs.iter().map(|&(_, _, w)| f64::from(w)).sum();
         for interval in 0..intervals {
             if kept <= stays && !(enough && interval == 0) && !self.is_periodic {
                 break;
             }
-            matrix.age();
-            kept -= kept / 4;
+            matrix.age(self.ageing);
+            kept *= self.ageing;
         }
         enough.then(|| (pairs, std::mem::take(&mut self.new_events)))
     }

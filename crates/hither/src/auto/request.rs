@@ -8,28 +8,8 @@ use hither_sys::{Cpu, Node};
 use super::analysis::fault_rate::SamplingLimits;
 use super::analysis::SharerId;
 use super::event_log::LiveView;
+use super::mechanism::{DetectionMechanism, MechanismParameters};
 use super::sampler::SamplerChoice;
-
-/// How communication is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DetectionMechanism {
-    /// kMAF's tables with hither's own rules.
-    Adaptive,
-    /// As published.
-    Kmaf,
-    Spcd,
-}
-
-impl DetectionMechanism {
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DetectionMechanism::Adaptive => "adaptive",
-            DetectionMechanism::Kmaf => "kmaf",
-            DetectionMechanism::Spcd => "spcd",
-        }
-    }
-}
 
 /// What is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +62,16 @@ pub struct MappingQuery<'a> {
 pub trait OnlineMapper {
     /// Where threads belong, those that communicate; `None` when they had better stay.
     fn place_threads(&mut self, question: &MappingQuery) -> Option<Vec<(SharerId, Cpu)>>;
+    /// As `--policy` has it.
+    fn policy(&self) -> &'static str;
+    /// Why the policy could not map, if it could not.
+    fn take_error(&mut self) -> Option<String>;
 }
 
 /// What to do.
 pub struct AutoRequest {
     pub mechanism: DetectionMechanism,
+    pub parameters: MechanismParameters,
     pub scope: PlacementScope,
     pub samplers: SamplerChoice,
     pub limits: SamplingLimits,

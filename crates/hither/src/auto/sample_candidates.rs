@@ -198,7 +198,8 @@ fn is_telling(users: usize, threads: usize, borders: bool) -> bool {
 mod tests {
     use hither_profile::NodeIx;
 
-    use super::super::analysis::affinity_table::{AffinityRules, AffinityTable};
+    use super::super::analysis::affinity_settings::{AffinityRules, AffinityTableConfig};
+    use super::super::analysis::affinity_table::AffinityTable;
     use super::super::analysis::sharing_matrix::SharingMatrix;
     use super::super::analysis::{MemoryObject, SharerId};
     use super::*;
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn memory_that_was_given_back_is_listed_once_and_does_not_rest_for_it() {
         let mut present = SampleCandidates::new();
-        let mut table = AffinityTable::new(1, AffinityRules::Adaptive);
+        let mut table = AffinityTable::new(1, AffinityTableConfig::of(AffinityRules::Adaptive));
         let mut matrix = SharingMatrix::default();
         for (at, was_taken) in [(1, true), (NOW - 1, false), (NOW, false)] {
             let access = access(0, 9, at, was_taken);
@@ -306,7 +307,7 @@ mod tests {
         let check = |accesses: &[(u16, u64)], expected: [&[u64]; 2]| {
             let mut present = SampleCandidates::new();
             let (mut table, mut matrix) = (
-                AffinityTable::new(1, AffinityRules::Adaptive),
+                AffinityTable::new(1, AffinityTableConfig::of(AffinityRules::Adaptive)),
                 SharingMatrix::default(),
             );
             for &(who, number) in accesses {
@@ -365,7 +366,7 @@ mod tests {
         present.remove_process(2);
         assert_eq!(present.likely, [(1, PAGE_SIZE)]);
         let access = access(0, 9, 0, true);
-        let mut table = AffinityTable::new(1, AffinityRules::Adaptive);
+        let mut table = AffinityTable::new(1, AffinityTableConfig::of(AffinityRules::Adaptive));
         let seen = table.access(&access, &mut SharingMatrix::default());
         present.observe_access((1, 9 * PAGE_SIZE), &access, seen, &table, 2);
         assert_eq!(present.likely, []);

@@ -12,18 +12,20 @@ use hither_sys::process;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::affinity_proxy::AffinityProxy;
-use super::analysis::affinity_table::{AffinityRules, AffinityTable};
+use super::analysis::affinity_settings::{AffinityRules, AffinityTableConfig};
+use super::analysis::affinity_table::AffinityTable;
 use super::analysis::fault_rate::FaultRateController;
-use super::analysis::region_table::{self, RegionTable};
+use super::analysis::region_table::{RegionTable, RegionTableConfig};
 use super::analysis::SharingDetector;
 use super::attach::attach_tree;
 use super::engine::OnlineEngine;
 use super::event_log::EventLog;
 use super::filter_trigger::FilterTrigger;
+use super::mechanism::{DetectionMechanism, MechanismParameters};
 use super::observed_runs::ObservedRuns;
 use super::observer::{FaultObserver, ObserverBackend};
 use super::outcome::AutoOutcome;
-use super::request::{AutoRequest, DetectionMechanism};
+use super::request::AutoRequest;
 use super::restore_helper::RestoreHelper;
 use super::state::OnlineState;
 use super::sysctls::SysctlOverrides;
@@ -169,6 +171,7 @@ fn build_engine(
     let is_adaptive = request.mechanism == DetectionMechanism::Adaptive;
     state.observed_runs = is_adaptive.then(ObservedRuns::default);
     state.remap_trigger.is_periodic = request.mechanism == DetectionMechanism::Kmaf;
+    state.remap_trigger.ageing = request.parameters.ageing();
     held_off.into_iter().for_each(|note| state.note(note));
     if samplers.is_empty() {
         state.note(format!(
@@ -177,20 +180,12 @@ fn build_engine(
         ));
     }
     let nodes = request.machine.nodes.len();
-    let detector: Box<dyn SharingDetector> = match request.mechanism {
-        DetectionMechanism::Adaptive => {
-            Box::new(AffinityTable::new(nodes, AffinityRules::Adaptive))
-        }
-        DetectionMechanism::Kmaf => Box::new(AffinityTable::new(nodes, AffinityRules::Paper)),
-        DetectionMechanism::Spcd => {
-            Box::new(RegionTable::new(region_table::RegionTableConfig::default()))
-        }
-    };
     Ok(OnlineEngine {
         mechanism: request.mechanism,
         observer,
         samplers,
-        detector,
+        detector: build_detector(request.mechanism, &request.parameters, nodes),
+        parameters: request.parameters,
         mapper: request.mapper,
         machine: request.machine,
         scope: request.scope,
@@ -204,6 +199,33 @@ fn build_engine(
         live_view: request.live_view,
         state,
     })
+}
+
+fn build_detector(
+    mechanism: DetectionMechanism,
+    set: &MechanismParameters,
+    nodes: usize,
+) -> Box<dyn SharingDetector> {
+    let rules = match mechanism {
+        DetectionMechanism::Adaptive => AffinityRules::Adaptive,
+        DetectionMechanism::Kmaf => AffinityRules::Paper,
+        DetectionMechanism::Spcd => {
+            return Box::new(RegionTable::new(RegionTableConfig {
+                elements: set.table_entries(),
+                granularity: set.granularity(),
+                window: set.window(),
+            }))
+        }
+    };
+    let settings = AffinityTableConfig {
+        rules,
+        elements: set.table_entries(),
+        sub_block: set.sub_block(),
+        sharers: set.sharers(),
+        counter_bits: set.counter_bits(),
+        window: set.window(),
+    };
+    Box::new(AffinityTable::new(nodes, settings))
 }
 
 #[cfg(test)]

@@ -19,8 +19,9 @@ use super::run::output;
 use crate::app::auto::incremental_mapper::IncrementalMapper;
 use crate::auto;
 use crate::auto::event_log::LiveView;
+use crate::auto::mechanism::DetectionMechanism;
 use crate::auto::outcome::AutoOutcome;
-use crate::auto::request::{AutoRequest, CpuNodeMap, DetectionMechanism, PlacementScope};
+use crate::auto::request::{AutoRequest, CpuNodeMap, PlacementScope};
 use crate::program::{child, target};
 use crate::trace::launch::refuse_nested;
 use hither_model::topology::{
@@ -36,6 +37,8 @@ use top::TopView;
 /// When what was asked for cannot be done here, or the command not be started.
 pub fn run(args: &Args) -> Result<ExitCode> {
     refuse_nested()?;
+    let parameters = args.parameters()?;
+    let policy = args.thread_policy()?;
     hither_sys::process::lift_file_size_limit();
     let target = match args.pid {
         Some(pid) => {
@@ -78,13 +81,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             && machine.nodes.len() > 1,
     };
     let (watch, streams) = open_view(args)?;
+    let threshold = parameters.filter_threshold();
+    let mapper = IncrementalMapper::new(selected.tree, args.mechanism, policy, threshold);
     let request = AutoRequest {
         mechanism: args.mechanism,
         scope: parts,
         samplers: args.samplers(),
-        limits: args.limits(),
+        limits: args.limits(&parameters),
+        parameters,
         machine,
-        mapper: Box::new(IncrementalMapper::new(selected.tree, args.mechanism)),
+        mapper: Box::new(mapper),
         event_log: journal,
         live_view: watch,
         streams,

@@ -162,6 +162,66 @@ fn mistakes_are_told() {
     check("--pid 999999999", 2, "there is no process 999999999");
     check("-- no-such-program", 127, "no such program");
     check("--sampler magic -- true", 2, "numa-balancing");
+    check(
+        "--policy os+random -- true",
+        2,
+        "there is no policy \"os+random\"",
+    );
+    check(
+        "--policy matching --data-only -- true",
+        2,
+        "cannot be used with",
+    );
+    check(
+        "--parameter sharers=3 -- true",
+        2,
+        "--mechanism adaptive has no parameter \"sharers\"",
+    );
+    let kmaf = "--mechanism kmaf --parameter";
+    check(&format!("{kmaf} sharers=9 -- true"), 2, "from 2 to 8");
+    check(&format!("{kmaf} sharers -- true"), 2, "NAME=VALUE");
+}
+
+/// Of two mechanisms: what is set is kept, and shown.
+#[test]
+fn what_is_set_of_a_mechanism_is_kept() {
+    let place = Place::new();
+    let check = |options: &str, line: &str, policy: &str, set: &[(&str, f64)]| {
+        let line_of = format!("auto -v -o p --json out.json {options} -- true");
+        let words: Vec<&str> = [HITHER].into_iter().chain(line_of.split(' ')).collect();
+        let output = run(place.command(&words));
+        let err = text(&output.stderr);
+        if status(&output) == 2 && err.contains("cannot be observed") {
+            println!("skipped: {err}");
+            return;
+        }
+        assert_eq!(status(&output), 0, "{err}");
+        assert!(err.contains(line), "{err}");
+        let profile = hither_profile::read(&place.path("p.hither")).expect("a profile");
+        let online = profile.meta.online.expect("online");
+        let json = fs::read_to_string(place.path("out.json")).expect("json");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("json");
+        assert_eq!(
+            (online.policy.as_str(), &json["policy"]),
+            (policy, &policy.into())
+        );
+        for (name, value) in set {
+            assert_eq!(online.parameters.get(*name), Some(value), "{name}");
+            assert_eq!(json["parameters"][name], *value, "{name}");
+        }
+    };
+    check(
+        "--mechanism kmaf --policy matching --parameter sharers=4 --parameter ageing=0.6",
+        "mechanism: kmaf, ageing=0.6, caused-share=10,",
+        "matching",
+        &[("sharers", 4.0), ("ageing", 0.6), ("sub-block", 1024.0)],
+    );
+    check(
+        "--mechanism spcd --parameter window=50",
+        "window=50; policy: matching",
+        "matching",
+        &[("window", 50.0), ("granularity", 4096.0)],
+    );
 }
 
 /// It has touched all of its memory before, so that no fault of its own tells of any.

@@ -203,6 +203,8 @@ pub fn profile(seed: u64, size: usize) -> Profile {
 fn online(r: &mut Random) -> OnlineInfo {
     OnlineInfo {
         mechanism: r.text(),
+        policy: r.text(),
+        parameters: [(r.text(), r.count() as f64)].into(),
         samplers: vec![r.text(), r.text()],
         faults: r.count(),
         caused: r.count(),

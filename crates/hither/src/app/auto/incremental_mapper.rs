@@ -1,10 +1,10 @@
 //! Maps threads by the communication seen so far with the policies of `map`, and decides
 //! whether migrating is worth it.
 use crate::auto::analysis::SharerId;
-use crate::auto::request::{DetectionMechanism, MappingQuery, OnlineMapper};
+use crate::auto::mechanism::DetectionMechanism;
+use crate::auto::request::{MappingQuery, OnlineMapper};
 use hither_model::map::communication_filter::CommunicationFilter;
 use hither_model::map::mapping_trial::MappingTrial;
-use hither_model::map::threads::locality::LocalityPolicy;
 use hither_model::map::threads::ThreadPolicy;
 use hither_model::map::{CommGraph, PuDistances, ThreadProblem};
 use hither_model::topology::TopologyTree;
@@ -15,6 +15,9 @@ pub struct IncrementalMapper {
     tree: TopologyTree,
     cost: PuDistances,
     mechanism: DetectionMechanism,
+    policy: &'static dyn ThreadPolicy,
+    /// Why it could not map.
+    error: Option<String>,
     filter: CommunicationFilter,
     trial: MappingTrial,
     /// What was proposed last: the units by sharer.
@@ -35,12 +38,21 @@ struct MappableThreads {
 }
 
 impl IncrementalMapper {
-    pub fn new(tree: TopologyTree, mechanism: DetectionMechanism) -> IncrementalMapper {
+    /// Threads are mapped again, where the mechanism filters, once `threshold` of them have another
+    /// partner.
+    pub fn new(
+        tree: TopologyTree,
+        mechanism: DetectionMechanism,
+        policy: &'static dyn ThreadPolicy,
+        threshold: usize,
+    ) -> IncrementalMapper {
         IncrementalMapper {
             cost: PuDistances::from_hops(&tree),
             tree,
             mechanism,
-            filter: CommunicationFilter::default(),
+            policy,
+            error: None,
+            filter: CommunicationFilter::new(threshold),
             trial: MappingTrial::default(),
             proposal: Vec::new(),
         }
@@ -142,7 +154,7 @@ impl IncrementalMapper {
     }
 
     /// A unit for each thread, if that is better than what is.
-    fn propose_mapping(&self, known: &MappableThreads) -> Option<Vec<u32>> {
+    fn propose_mapping(&mut self, known: &MappableThreads) -> Option<Vec<u32>> {
         let threads = known.sharers.len();
         let capacity = threads.div_ceil(self.tree.units.len().max(1)) as u32;
         let current = self.fill_nearest_free(known, capacity);
@@ -157,18 +169,19 @@ impl IncrementalMapper {
             current: Some(&current),
             seed: 0,
         };
-        let policy: &dyn ThreadPolicy = match self.mechanism {
-            DetectionMechanism::Adaptive | DetectionMechanism::Kmaf => {
-                &LocalityPolicy { fast: true }
+        let placed = self.policy.place(&problem);
+        let after = placed.as_ref().map_or(0, |units| problem.objective(units)) as f64;
+        let units = match placed {
+            Ok(units) => units,
+            Err(error) => {
+                self.error = Some(error);
+                return None;
             }
-            DetectionMechanism::Spcd => &hither_model::map::threads::MATCHING,
         };
-        let units = policy.place(&problem).ok()?;
         let pairs = known.comm.pairs();
         let before: f64 = pairs
             .map(|(i, j, w)| w as f64 * self.current_distance(known, i, j))
             .sum();
-        let after = problem.objective(&units) as f64;
         let least = match self.mechanism {
             DetectionMechanism::Adaptive => GAIN,
             DetectionMechanism::Kmaf | DetectionMechanism::Spcd => 0.0,
@@ -216,19 +229,30 @@ impl OnlineMapper for IncrementalMapper {
         let placed = known.sharers.iter().zip(units);
         Some(placed.map(|(&m, unit)| (m, cpu(unit))).collect())
     }
+
+    fn policy(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    fn take_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::auto::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
+    use hither_model::map::threads::THREAD_POLICIES;
     use hither_model::topology::{select_machine, MachineRestrictions};
 
     /// Four nodes of two units.
     fn mapper(mechanism: DetectionMechanism) -> IncrementalMapper {
         let machine =
             select_machine(Some("node:4 pu:2"), &MachineRestrictions::default()).expect("machine");
-        IncrementalMapper::new(machine.tree, mechanism)
+        let name = mechanism.usual_policy();
+        let policy = THREAD_POLICIES.iter().find(|policy| policy.name() == name);
+        IncrementalMapper::new(machine.tree, mechanism, *policy.expect("a policy"), 2)
     }
 
     /// Asks until threads are moved, with the same events each time; where they are then.
@@ -289,6 +313,49 @@ mod tests {
         }
     }
 
+    /// Of eight threads whose partners change two at a time.
+    #[test]
+    fn spcd_maps_again_when_as_many_partners_changed_as_its_threshold_says() {
+        let check = |threshold: usize, expected: bool| {
+            let mut mapper = mapper(DetectionMechanism::Spcd);
+            mapper.filter = CommunicationFilter::new(threshold);
+            let first = assign(&mut mapper, &[None; 8], &NEAR).expect("units");
+            let now: Vec<_> = first.iter().map(|&cpu| Some(Cpu(cpu))).collect();
+            let changed = [(0, 2), (1, 3), (4, 5), (6, 7)];
+            let again = assign(&mut mapper, &now, &changed).is_some();
+            assert_eq!(again, expected, "{threshold}");
+        };
+        check(4, true);
+        check(5, false);
+    }
+
+    /// A policy that always fails.
+    #[derive(Debug)]
+    struct Broken;
+
+    impl ThreadPolicy for Broken {
+        fn name(&self) -> &'static str {
+            "broken"
+        }
+
+        fn about(&self) -> &'static str {
+            ""
+        }
+
+        fn place(&self, _: &ThreadProblem) -> Result<Vec<u32>, String> {
+            Err("no luck".to_owned())
+        }
+    }
+
+    #[test]
+    fn a_policy_that_cannot_map_says_why() {
+        let mut mapper = mapper(DetectionMechanism::Kmaf);
+        mapper.policy = &Broken;
+        assert_eq!(assign(&mut mapper, &[None; 8], &NEAR), None);
+        assert_eq!(mapper.take_error(), Some("no luck".to_owned()));
+        assert_eq!(mapper.take_error(), None);
+    }
+
     #[test]
     fn nothing_moves_where_all_talk_alike() {
         let all: Vec<(u16, u16)> = (0..8)
@@ -334,7 +401,7 @@ mod tests {
                 assigned: &[None; 16],
             };
             assert_eq!(mapper.place_threads(&question), None);
-            matrix.age();
+            matrix.age(0.75);
         }
     }
 

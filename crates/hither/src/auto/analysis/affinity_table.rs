@@ -13,26 +13,22 @@
 //! used it. Of programs that nobody here wrote this shows more of who shares (docs/auto.md).
 use std::ops::Range;
 
-use hither_profile::{Nanos, NodeIx, PAGE_SIZE};
+use hither_profile::{NodeIx, PAGE_SIZE};
 
+use super::affinity_settings::{AffinityRules, AffinityTableConfig, MOST_SHARERS};
 use super::sharing_matrix::SharingMatrix;
 use super::DetectorFootprint;
 use super::{
     age_ms, element, milliseconds, AccessObservation, FaultAccess, MemoryObject, ObjectPage,
-    SharerId, SharingDetector, SHARERS, SUB_BLOCK, TABLE_ENTRIES,
+    SharerId, SharingDetector,
 };
 
-const SUB_BLOCKS: usize = (PAGE_SIZE / SUB_BLOCK) as usize;
 const NOBODY: u16 = 0;
-/// After this time a thread that was not seen again does not count as a sharer any more
-/// (SPCD III.C.2). It is longer than SPCD's, for at a small budget a page is taken every few
-/// seconds only.
-const WINDOW: Nanos = 30_000_000_000;
 /// Faults on pages that a thread touched first, from which on it is known whether it uses
 /// what it touches first, and after which those before count for less.
 const KNOWN: u32 = 8;
 const MANY: u32 = 1024;
-/// Counters of the paper's table 2 have a byte or more; these hold what a page is used by
+/// Counters of the paper's table 2 have a byte; these hold what a page is used by
 /// now: four faults from another node in a row, and it belongs there.
 const FEW: u16 = 2;
 
@@ -49,17 +45,6 @@ const FAULTS_BETWEEN: u8 = 6;
 const MOST_FAULTS_BETWEEN: u8 = 200;
 /// Milliseconds in which threads may fault on a page that was taken before it is there again.
 const TOGETHER_MS: u32 = 10;
-
-/// What is made of faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AffinityRules {
-    /// What kMAF makes of them.
-    Paper,
-    /// All recent users of a page share it. First touches of a thread that fills memory for others are no
-    /// sharing, and none decides where a page belongs; memory that was given back and taken again starts
-    /// anew; old faults are forgotten.
-    Adaptive,
-}
 
 /// A thread that accessed a sub-block. In the table, from the lowest bit: `who` 16,
 /// `is_unused_touch` 1, `gap` 7, `fault` 8, `at` 32.
@@ -144,17 +129,17 @@ impl TouchedPageFaults {
 const OWNER: usize = 0;
 const NUMBER: usize = 1;
 const SHARER: usize = 2;
-const VECTOR: usize = SHARER + SUB_BLOCKS * SHARERS;
 const COUNTERS: usize = 4;
 
 /// The table. What was never used of it is all zeros and takes no memory; what is known of a
 /// page lies side by side, so that a fault costs few misses.
 #[derive(Debug)]
 pub struct AffinityTable {
-    rules: AffinityRules,
+    settings: AffinityTableConfig,
     nodes: usize,
     elements: usize,
-    /// Words of an entry.
+    /// Where the NUMA vector of an entry begins, and words of an entry.
+    vector: usize,
     stride: usize,
     words: Vec<u64>,
     /// By thread, counted from 1.
@@ -168,19 +153,15 @@ pub struct AffinityTable {
 impl AffinityTable {
     /// For a machine of this many nodes.
     #[must_use]
-    pub fn new(nodes: usize, rules: AffinityRules) -> AffinityTable {
-        AffinityTable::with_entries(nodes, rules, TABLE_ENTRIES)
-    }
-
-    /// With room for this many pages.
-    #[must_use]
-    pub fn with_entries(nodes: usize, rules: AffinityRules, elements: usize) -> AffinityTable {
-        let (nodes, elements) = (nodes.max(1), elements.max(1));
-        let stride = VECTOR + nodes.div_ceil(COUNTERS);
+    pub fn new(nodes: usize, settings: AffinityTableConfig) -> AffinityTable {
+        let (nodes, elements) = (nodes.max(1), settings.elements.max(1));
+        let vector = SHARER + settings.blocks() * settings.sharers_of_block();
+        let stride = vector + nodes.div_ceil(COUNTERS);
         AffinityTable {
-            rules,
+            settings,
             nodes,
             elements,
+            vector,
             stride,
             words: vec![0; elements * stride],
             touches: Vec::new(),
@@ -243,7 +224,7 @@ impl AffinityTable {
     }
 
     fn sharers(&self, entry: usize) -> impl Iterator<Item = Sharer> + '_ {
-        let words = &self.words[entry + SHARER..entry + VECTOR];
+        let words = &self.words[entry + SHARER..entry + self.vector];
         words.iter().map(|&word| Sharer::unpacked(word))
     }
 
@@ -268,34 +249,27 @@ impl AffinityTable {
         let touches = self.touches.get(usize::from(sharer.who));
         let for_others = touches.is_some_and(|touches| touches.are_for_others());
         let is_filler =
-            sharer.is_unused_touch && for_others && self.rules == AffinityRules::Adaptive;
+            sharer.is_unused_touch && for_others && self.settings.rules == AffinityRules::Adaptive;
         sharer.who != NOBODY && !is_filler
     }
 
     /// How many are known to use a page.
     fn users(&self, entry: usize) -> usize {
-        let mut users = [NOBODY; SHARERS * SUB_BLOCKS];
-        let mut count = 0;
-        for sharer in self.sharers(entry) {
-            if self.counts(sharer) && !users[..count].contains(&sharer.who) {
-                users[count] = sharer.who;
-                count += 1;
-            }
-        }
-        count
+        let is_new = |(at, sharer): &(usize, Sharer)| {
+            let mut before = self.sharers(entry).take(*at);
+            self.counts(*sharer) && !before.any(|other| other.who == sharer.who)
+        };
+        self.sharers(entry).enumerate().filter(is_new).count()
     }
 
     /// The words of those whom an access at this byte of the page may share with: by kMAF those of its
     /// sub-block, else of the page. A fault shows only the first access after the page was taken, so
     /// that sub-blocks miss threads that meet elsewhere in it.
     fn sharers_at(&self, entry: usize, offset: u16) -> Range<usize> {
-        let all = entry + SHARER..entry + VECTOR;
-        let block = (u64::from(offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
-        let first = all.start + block * SHARERS;
-        match self.rules {
-            AffinityRules::Paper => first..first + SHARERS,
-            AffinityRules::Adaptive => all,
-        }
+        let (blocks, sharers) = (self.settings.blocks(), self.settings.sharers_of_block());
+        let block = usize::from(offset) * blocks / PAGE_SIZE as usize;
+        let first = entry + SHARER + block * sharers;
+        first..first + sharers
     }
 
     /// Puts a thread before the other sharers of these words, of which the least recent one makes room.
@@ -303,11 +277,8 @@ impl AffinityTable {
     ///
     /// By kMAF for ever; else until one was not seen for a window of time or for some faults, for a page
     /// that one thread filled and another one uses would count as shared for ever.
-    fn record_sharer(
-        &mut self,
-        sharers: Range<usize>,
-        mut me: Sharer,
-    ) -> [Sharer; SUB_BLOCKS * SHARERS] {
+    fn record_sharer(&mut self, sharers: Range<usize>, mut me: Sharer) -> [Sharer; MOST_SHARERS] {
+        let window = self.settings.window / 1_000_000;
         let words = &mut self.words[sharers];
         let fault = Sharer::unpacked(words[0]).fault.wrapping_add(1);
         let position_of = |who| words.iter().position(|&word| word as u16 == who);
@@ -317,14 +288,14 @@ impl AffinityTable {
         let last = own.unwrap_or(words.len() - 1);
         words[..=last].rotate_right(1);
         words[0] = me.packed();
-        let mut others = [Sharer::default(); SUB_BLOCKS * SHARERS];
+        let mut others = [Sharer::default(); MOST_SHARERS];
         for (other, word) in others.iter_mut().zip(&mut words[1..]) {
             let sharer = Sharer::unpacked(*word);
-            let is_old = u64::from(age_ms(sharer.at, me.at)) > WINDOW / 1_000_000;
+            let is_old = u64::from(age_ms(sharer.at, me.at)) > window;
             let passed = me.fault.wrapping_sub(sharer.fault);
             let is_old = is_old || passed > MOST_FAULTS_BETWEEN;
             let is_passed = passed > sharer.patience();
-            match self.rules {
+            match self.settings.rules {
                 AffinityRules::Adaptive if is_old => *word = 0,
                 AffinityRules::Adaptive if is_passed => {}
                 _ => *other = sharer,
@@ -338,22 +309,22 @@ impl AffinityTable {
         let last = Sharer::unpacked(self.words[entry + SHARER]);
         let age = age_ms(last.at, milliseconds(access.at));
         let waited = !last.is_unused_touch && age < TOGETHER_MS;
-        self.rules == AffinityRules::Adaptive && !access.was_taken && !waited
+        self.settings.rules == AffinityRules::Adaptive && !access.was_taken && !waited
     }
 
     fn counter(&self, entry: usize, node: usize) -> u16 {
-        let word = self.words[entry + VECTOR + node / COUNTERS];
+        let word = self.words[entry + self.vector + node / COUNTERS];
         (word >> (16 * (node % COUNTERS))) as u16
     }
 
     fn set_counter(&mut self, entry: usize, node: usize, value: u16) {
-        let word = &mut self.words[entry + VECTOR + node / COUNTERS];
+        let word = &mut self.words[entry + self.vector + node / COUNTERS];
         let shift = 16 * (node % COUNTERS);
         *word = *word & !(0xffff << shift) | u64::from(value) << shift;
     }
 
     fn halve(&mut self, entry: usize) {
-        for word in &mut self.words[entry + VECTOR..entry + self.stride] {
+        for word in &mut self.words[entry + self.vector..entry + self.stride] {
             *word = *word >> 1 & 0x7fff_7fff_7fff_7fff;
         }
     }
@@ -363,8 +334,8 @@ impl AffinityTable {
         if node >= self.nodes {
             return;
         }
-        let most = match self.rules {
-            AffinityRules::Paper => u16::MAX,
+        let most = match self.settings.rules {
+            AffinityRules::Paper => ((1u32 << self.settings.counter_bits) - 1) as u16,
             AffinityRules::Adaptive => FEW,
         };
         if self.counter(entry, node) >= most {
@@ -412,7 +383,7 @@ impl SharingDetector for AffinityTable {
             }
         }
         // The kernel put the page on the node of its first touch.
-        if !new || self.rules == AffinityRules::Paper {
+        if !new || self.settings.rules == AffinityRules::Paper {
             self.count_node(entry, access.node.at());
         }
         AccessObservation {
@@ -449,13 +420,17 @@ impl SharingDetector for AffinityTable {
             if is_gone((*owner >> 32) as u16) {
                 *owner &= 0xffff_ffff;
             }
-            for sharers in self.words[entry + SHARER..entry + VECTOR].chunks_exact_mut(SHARERS) {
-                if is_gone(sharers[1] as u16) {
-                    sharers[1] = 0;
+            for sharers in self.words[entry + SHARER..entry + self.vector]
+                .chunks_exact_mut(self.settings.sharers_of_block())
+            {
+                let mut kept = 0;
+                for at in 0..sharers.len() {
+                    if !is_gone(sharers[at] as u16) {
+                        sharers[kept] = sharers[at];
+                        kept += 1;
+                    }
                 }
-                if is_gone(sharers[0] as u16) {
-                    (sharers[0], sharers[1]) = (sharers[1], 0);
-                }
+                sharers[kept..].fill(0);
             }
         }
     }
@@ -474,6 +449,7 @@ impl SharingDetector for AffinityTable {
     }
 
     fn footprint(&self) -> DetectorFootprint {
-        DetectorFootprint::of_affinity_table(self.most, self.nodes)
+        let sharers = self.settings.blocks() * self.settings.sharers_of_block();
+        DetectorFootprint::of_affinity_table(self.most, self.nodes, sharers)
     }
 }

@@ -30,6 +30,8 @@ pub struct SamplingLimits {
     pub least: u32,
     /// Pages each time at most.
     pub most: u32,
+    /// Time between two decisions at least.
+    pub interval: Nanos,
 }
 
 impl Default for SamplingLimits {
@@ -39,6 +41,7 @@ impl Default for SamplingLimits {
             budget: 2.0,
             least: 4,
             most: 1024,
+            interval: TICK,
         }
     }
 }
@@ -257,6 +260,6 @@ impl FaultRateController {
         let next = self.outgo.max((WORTH_WAKING * self.price) as f64);
         let lacking = (next - self.credit).max(0.0);
         let wait = lacking / self.income.max(f64::MIN_POSITIVE);
-        (wait.min(REST as f64) as Nanos).max(TICK)
+        (wait.min(REST as f64) as Nanos).max(self.limits.interval)
     }
 }

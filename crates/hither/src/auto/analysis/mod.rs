@@ -5,6 +5,7 @@
 //!  Access --> Detector: affinity table (kMAF) or table of regions (SPCD) --> SharingMatrix
 //!                `--> node on which the page belongs (kMAF, eq. 6)
 //! ```
+pub mod affinity_settings;
 pub mod affinity_table;
 pub mod fault_rate;
 pub mod region_table;
@@ -15,13 +16,9 @@ mod tests;
 
 use std::collections::HashSet;
 
-use hither_profile::{Nanos, NodeIx, PAGE_SIZE};
+use hither_profile::{Nanos, NodeIx};
 use sharing_matrix::SharingMatrix;
 
-/// Bytes of a sub-block.
-pub const SUB_BLOCK: u64 = 1024;
-/// Threads that are kept of each sub-block: the most recent one and the one before.
-pub const SHARERS: usize = 2;
 /// A thread that lives: its row in the matrix. Numbers of threads that ended are given out
 /// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -161,10 +158,11 @@ impl DetectorFootprint {
     ///
     ///   entry = counter * N + page / sub-block * sharer * sharers + thread id
     ///   table = entries * entry
+    ///
+    /// `sharers`: of all sub-blocks of a page together.
     #[must_use]
-    pub fn of_affinity_table(entries: usize, nodes: usize) -> DetectorFootprint {
-        let blocks = (PAGE_SIZE / SUB_BLOCK) as usize;
-        let entry_bytes = COUNTER * nodes + blocks * SHARER * SHARERS + THREAD;
+    pub fn of_affinity_table(entries: usize, nodes: usize, sharers: usize) -> DetectorFootprint {
+        let entry_bytes = COUNTER * nodes + SHARER * sharers + THREAD;
         DetectorFootprint {
             entries,
             entry_bytes,

@@ -71,10 +71,10 @@ impl SharingMatrix {
         self.fresh.drain(..)
     }
 
-    /// Multiplies all by 0.75 (kMAF 3.4.2).
-    pub fn age(&mut self) {
+    /// Multiplies all by what is left of them, 0.75 in kMAF (3.4.2).
+    pub fn age(&mut self, left: f64) {
         for cell in &mut self.cells {
-            *cell -= *cell >> 2;
+            *cell -= (f64::from(*cell) * (1.0 - left)) as u32;
         }
     }
 

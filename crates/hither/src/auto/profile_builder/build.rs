@@ -258,6 +258,8 @@ impl ProfileBuilder {
 fn build_online(outcome: &AutoOutcome) -> OnlineInfo {
     OnlineInfo {
         mechanism: outcome.mechanism.clone(),
+        policy: outcome.policy.clone(),
+        parameters: outcome.parameters.clone(),
         samplers: outcome.samplers.clone(),
         faults: outcome.faults,
         caused: outcome.extra,

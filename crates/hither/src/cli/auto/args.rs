@@ -2,12 +2,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use anyhow::{anyhow, Result};
 use clap::builder::PossibleValue;
 use clap::ValueEnum;
 
+use crate::app::policy_pair;
 use crate::auto::analysis::fault_rate::SamplingLimits;
-use crate::auto::request::DetectionMechanism;
+use crate::auto::mechanism::{describe_parameters, DetectionMechanism, MechanismParameters};
 use crate::auto::sampler::{SamplerChoice, SAMPLERS};
+use hither_model::map::threads::{ThreadPolicy, THREAD_POLICIES};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,6 +49,15 @@ pub struct Args {
     /// pages too, or SPCD, which places threads only
     #[arg(long, value_name = "MECHANISM", default_value = "adaptive")]
     pub mechanism: DetectionMechanism,
+
+    /// Set a parameter of the mechanism (list: --help); may be given several times
+    #[arg(long, value_name = "NAME=VALUE", long_help = describe_parameters())]
+    pub parameter: Vec<String>,
+
+    /// What maps the threads, a policy of hither map [default: locality-fast; scotch with kmaf,
+    /// matching with spcd]
+    #[arg(long, value_name = "POLICY", conflicts_with = "data_only", value_parser = policy_pair::policy)]
+    pub policy: Option<&'static str>,
 
     /// Leave the pages to the system
     #[arg(long, conflicts_with = "data_only")]
@@ -145,11 +157,37 @@ impl Args {
         }
     }
 
-    pub fn limits(&self) -> SamplingLimits {
+    pub fn limits(&self, parameters: &MechanismParameters) -> SamplingLimits {
         SamplingLimits {
             budget: self.budget,
+            share: parameters.caused_share(),
+            interval: parameters.look_interval(),
             ..SamplingLimits::default()
         }
+    }
+
+    /// What was set of the mechanism.
+    ///
+    /// # Errors
+    /// When it cannot be set.
+    pub fn parameters(&self) -> Result<MechanismParameters> {
+        let mut parameters = MechanismParameters::of(self.mechanism);
+        for text in &self.parameter {
+            parameters.set(text).map_err(|error| anyhow!(error))?;
+        }
+        Ok(parameters)
+    }
+
+    /// What maps the threads.
+    ///
+    /// # Errors
+    /// When this hither lacks it.
+    pub fn thread_policy(&self) -> Result<&'static dyn ThreadPolicy> {
+        let name = self.policy.unwrap_or(self.mechanism.usual_policy());
+        let found = THREAD_POLICIES.iter().find(|policy| policy.name() == name);
+        found.copied().ok_or_else(|| {
+            anyhow!("this hither was built without libscotch, which kMAF maps with; --policy locality-fast can stand in for it")
+        })
     }
 }
 

@@ -71,7 +71,15 @@ fn details(outcome: &AutoOutcome) -> Vec<String> {
             100.0 * (cost.cpu + cost.faulting) as f64 / target as f64
         ),
     };
+    let set = outcome.parameters.iter();
+    let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
     vec![
+        format!(
+            "mechanism: {}, {}; policy: {}",
+            outcome.mechanism,
+            set.join(", "),
+            outcome.policy
+        ),
         format!(
             "samplers: {}",
             match outcome.samplers.is_empty() {
@@ -98,6 +106,19 @@ fn details(outcome: &AutoOutcome) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_set_is_said() {
+        let outcome = AutoOutcome {
+            mechanism: "kmaf".to_owned(),
+            policy: "scotch".to_owned(),
+            parameters: [("ageing".to_owned(), 0.6), ("sharers".to_owned(), 4.0)].into(),
+            ..AutoOutcome::default()
+        };
+        let said = report(&outcome, true, None);
+        let line = "mechanism: kmaf, ageing=0.6, sharers=4; policy: scotch";
+        assert!(said.iter().any(|said| said == line), "{said:?}");
+    }
 
     #[test]
     fn why_nothing_was_moved_is_said() {

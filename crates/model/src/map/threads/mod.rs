@@ -52,8 +52,5 @@ pub const THREAD_POLICIES: &[&dyn ThreadPolicy] = &[
     &random::RandomPolicy,
 ];
 
-/// The policy of SPCD.
-pub const MATCHING: matching::MatchingPolicy = matching::MatchingPolicy;
-
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,14 @@
-use super::super::affinity_table::{AffinityRules, AffinityTable};
+use super::super::affinity_settings::{AffinityRules, AffinityTableConfig};
+use super::super::affinity_table::AffinityTable;
 use super::*;
 use crate::auto::analysis::{of_matrix, DetectorFootprint};
 
 fn paper(nodes: usize) -> AffinityTable {
-    AffinityTable::new(nodes, AffinityRules::Paper)
+    AffinityTable::new(nodes, AffinityTableConfig::of(AffinityRules::Paper))
 }
 
 fn adaptive(nodes: usize) -> AffinityTable {
-    AffinityTable::new(nodes, AffinityRules::Adaptive)
+    AffinityTable::new(nodes, AffinityTableConfig::of(AffinityRules::Adaptive))
 }
 
 /// Feeds accesses (thread, node, byte) in order; the matrix and what the last one told.
@@ -281,10 +282,46 @@ fn counters_that_are_full_keep_their_proportions() {
     for _ in 0..10 {
         table.access(&access(0, 1, 0, 0), &mut matrix);
     }
-    for _ in 0..=u32::from(u16::MAX) {
+    // Up to 255, then half of it and one.
+    for _ in 0..=u32::from(u8::MAX) {
         table.access(&access(0, 0, 0, 0), &mut matrix);
     }
-    assert_eq!(table.numa_vector(page(0)), Some(vec![32768, 5]));
+    assert_eq!(table.numa_vector(page(0)), Some(vec![128, 5]));
+}
+
+/// Parts of 64 bytes with three threads each, counters of two bits, and a window of a second.
+#[test]
+fn tables_are_as_they_are_set() {
+    let set = AffinityTableConfig {
+        sub_block: 64,
+        sharers: 3,
+        counter_bits: 2,
+        window: 1_000_000_000,
+        ..AffinityTableConfig::of(AffinityRules::Paper)
+    };
+    let accesses = [(0, 0, 64), (1, 0, 127), (2, 0, 63), (3, 0, 64), (4, 0, 100)];
+    let mut table = AffinityTable::new(1, set);
+    let (matrix, seen) = feed(&mut table, &accesses);
+    let expected = [(0, 1, 1), (0, 3, 1), (1, 3, 1), (1, 4, 1), (3, 4, 1)];
+    assert_eq!((events(&matrix), seen.users), (expected.to_vec(), 4));
+    // 3, then half of it and one twice.
+    assert_eq!(table.numa_vector(page(0)), Some(vec![3]));
+    assert_eq!(table.footprint().entry_bytes, 2 + 64 * 3 * 8 + 2);
+    table.forget_sharers(&[SharerId(3)]);
+    let (matrix, _) = feed(&mut table, &[(5, 0, 64)]);
+    assert_eq!(events(&matrix), [(1, 5, 1), (4, 5, 1)]);
+    let adaptive = AffinityTableConfig {
+        rules: AffinityRules::Adaptive,
+        ..set
+    };
+    let check = |ms: u64, expected: &[(u16, u16, u32)]| {
+        let (mut table, mut matrix) = (AffinityTable::new(1, adaptive), SharingMatrix::default());
+        table.access(&access(0, 0, 0, 0), &mut matrix);
+        table.access(&access(1, 0, 4095, ms), &mut matrix);
+        assert_eq!(events(&matrix), expected, "{ms}");
+    };
+    check(1000, &[(0, 1, 1)]);
+    check(1001, &[]);
 }
 
 #[test]
@@ -327,7 +364,11 @@ fn objects_that_are_gone_leave_the_others_as_they_were() {
 /// The table has an upper bound: of two pages on one element the later one stays.
 #[test]
 fn pages_that_collide_overwrite_one_another() {
-    let mut table = AffinityTable::with_entries(2, AffinityRules::Paper, 1);
+    let one = AffinityTableConfig {
+        elements: 1,
+        ..AffinityTableConfig::of(AffinityRules::Paper)
+    };
+    let mut table = AffinityTable::new(2, one);
     let (matrix, seen) = feed(&mut table, &[(0, 0, 0), (0, 0, 0), (1, 1, 4096)]);
     assert_eq!((events(&matrix), seen.known), (vec![], false));
     assert_eq!(table.numa_vector(page(0)), None);
@@ -344,7 +385,7 @@ fn pages_that_collide_overwrite_one_another() {
 /// touched the page first 2: 74.
 #[test]
 fn storage_is_as_in_equations_7_to_9() {
-    let storage = DetectorFootprint::of_affinity_table(1000, 4);
+    let storage = DetectorFootprint::of_affinity_table(1000, 4, 8);
     assert_eq!((storage.entry_bytes, storage.table_bytes), (74, 74_000));
     assert_eq!(of_matrix(64), 16 << 10);
     let mut table = paper(4);

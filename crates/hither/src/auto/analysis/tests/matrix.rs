@@ -9,18 +9,23 @@ fn ageing_takes_a_quarter() {
     }
     let mut check = |expected: u32| {
         assert_eq!(matrix.get(SharerId(0), SharerId(1)), expected);
-        matrix.age();
+        matrix.age(0.75);
     };
     // 4096 - 1024, 3072 - 768, 2304 - 576, 1728 - 432, 1296 - 324.
     [4096, 3072, 2304, 1728, 1296, 972]
         .into_iter()
         .for_each(&mut check);
     for _ in 0..40 {
-        matrix.age();
+        matrix.age(0.75);
     }
     // M - (M >> 2) never takes the last three away; a pair that faint does not count.
     assert_eq!(matrix.get(SharerId(0), SharerId(1)), 3);
     assert_eq!(events(&matrix), []);
+    matrix.share(SharerId(1), SharerId(0));
+    matrix.age(1.0);
+    assert_eq!(matrix.get(SharerId(0), SharerId(1)), 1027);
+    matrix.age(0.0);
+    assert_eq!(matrix.get(SharerId(0), SharerId(1)), 0);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod spcd;
 
 use super::sharing_matrix::EVENT_WEIGHT;
 use super::*;
+use hither_profile::PAGE_SIZE;
 
 /// Thread `who` on node `node` accesses byte `at` of object 0 at `ms` milliseconds.
 fn access(who: u16, node: u32, at: u64, ms: u64) -> FaultAccess {
