@@ -32,72 +32,44 @@ const MANY: u32 = 1024;
 /// now: four faults from another node in a row, and it belongs there.
 const FEW: u16 = 2;
 
-/// Nor does one after so many faults of others on the page, where no more is known of it: after a change of
-/// phase the former sharers are soon forgotten.
+/// Nor does one after so many turns of others on the page: of threads that take turns on it each comes again
+/// before, and after a change of phase the former ones are soon forgotten.
 ///
-/// A fault shows who comes first after the page was taken, so a thread is seen as often as the time is long in which it
-/// is the next to come. One that always comes right after another, as at the ends of a pipeline, is
-/// seldom seen, though it shares as much. So it is gone only when it stays away for much longer than it did
-/// before. Of a thread that each fault is of with probability p, n in a row are others' with (1 - p)^n; that
-/// is 1/64 after 6 faults for p = 1/2, and in general after -ln 64 / ln (1 - p), which is about 4.16 / p - 2.
-const FAULTS_BETWEEN: u8 = 6;
-/// The most that are waited for: faults of a page are counted modulo 256.
-const MOST_FAULTS_BETWEEN: u8 = 200;
+/// Faults in a row of one thread are one turn. A fault shows who comes first after the page was taken, so a thread
+/// is seen as often as the time is long in which it is the next to come. One that always comes right after
+/// another, as at the ends of a pipeline, is seldom seen, though it shares as much: that nobody but the other is seen
+/// does not tell that it is gone.
+const MAX_TURNS_BETWEEN: u8 = 6;
 /// Milliseconds in which threads may fault on a page that was taken before it is there again.
 const TOGETHER_MS: u32 = 10;
 
 /// A thread that accessed a sub-block. In the table, from the lowest bit: `who` 16,
-/// `is_unused_touch` 1, `gap` 7, `fault` 8, `at` 32.
+/// `is_unused_touch` 8, `turn` 8, `at` 32.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sharer {
     /// Counted from 1.
     who: u16,
     /// It was the first to touch the page, and was not seen to use it since.
     is_unused_touch: bool,
-    /// Faults of the page from one of its own to the next, in the mean of the last ones; 0: not known.
-    gap: u8,
-    /// Number of its last fault among those of the page, modulo 256.
-    fault: u8,
+    /// Number of its last turn among those of the page, modulo 256.
+    turn: u8,
     /// Millisecond of its last access.
     at: u32,
 }
 
 impl Sharer {
     fn packed(self) -> u64 {
-        let touch = u64::from(self.is_unused_touch) << 16;
-        let faults = u64::from(self.gap & 0x7f) << 17 | u64::from(self.fault) << 24;
-        u64::from(self.at) << 32 | faults | touch | u64::from(self.who)
+        let touch = u64::from(self.is_unused_touch) << 16 | u64::from(self.turn) << 24;
+        u64::from(self.at) << 32 | touch | u64::from(self.who)
     }
 
     fn unpacked(word: u64) -> Sharer {
         Sharer {
             who: word as u16,
             is_unused_touch: word & 1 << 16 != 0,
-            gap: (word >> 17 & 0x7f) as u8,
-            fault: (word >> 24) as u8,
+            turn: (word >> 24) as u8,
             at: (word >> 32) as u32,
         }
-    }
-
-    /// It comes again, with this fault of the page.
-    fn set_fault(&mut self, fault: u8, before: Option<Sharer>) {
-        self.fault = fault;
-        let Some(before) = before else {
-            return;
-        };
-        let gap = fault.wrapping_sub(before.fault).min(0x7f);
-        self.gap = match before.gap {
-            0 => gap,
-            mean => u8::midpoint(mean, gap),
-        };
-    }
-
-    /// Faults of others after which it counts no more.
-    fn patience(self) -> u8 {
-        let certain = (u16::from(self.gap) * 25 / 6).saturating_sub(2);
-        u8::try_from(certain)
-            .unwrap_or(MOST_FAULTS_BETWEEN)
-            .clamp(FAULTS_BETWEEN, MOST_FAULTS_BETWEEN)
     }
 }
 
@@ -280,11 +252,10 @@ impl AffinityTable {
     fn record_sharer(&mut self, sharers: Range<usize>, mut me: Sharer) -> [Sharer; MOST_SHARERS] {
         let window = self.settings.window / 1_000_000;
         let words = &mut self.words[sharers];
-        let fault = Sharer::unpacked(words[0]).fault.wrapping_add(1);
+        let last = Sharer::unpacked(words[0]);
+        me.turn = last.turn.wrapping_add(u8::from(last.who != me.who));
         let position_of = |who| words.iter().position(|&word| word as u16 == who);
-        let own = position_of(me.who);
-        me.set_fault(fault, own.map(|at| Sharer::unpacked(words[at])));
-        let own = own.or_else(|| position_of(NOBODY));
+        let own = position_of(me.who).or_else(|| position_of(NOBODY));
         let last = own.unwrap_or(words.len() - 1);
         words[..=last].rotate_right(1);
         words[0] = me.packed();
@@ -292,9 +263,7 @@ impl AffinityTable {
         for (other, word) in others.iter_mut().zip(&mut words[1..]) {
             let sharer = Sharer::unpacked(*word);
             let is_old = u64::from(age_ms(sharer.at, me.at)) > window;
-            let passed = me.fault.wrapping_sub(sharer.fault);
-            let is_old = is_old || passed > MOST_FAULTS_BETWEEN;
-            let is_passed = passed > sharer.patience();
+            let is_passed = me.turn.wrapping_sub(sharer.turn) > MAX_TURNS_BETWEEN;
             match self.settings.rules {
                 AffinityRules::Adaptive if is_old => *word = 0,
                 AffinityRules::Adaptive if is_passed => {}
@@ -372,8 +341,7 @@ impl SharingDetector for AffinityTable {
         let me = Sharer {
             who: access.thread.0 + 1,
             is_unused_touch: new,
-            gap: 0,
-            fault: 0,
+            turn: 0,
             at: milliseconds(access.at),
         };
         let sharers = self.sharers_at(entry, access.offset);
