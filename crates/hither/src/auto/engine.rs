@@ -349,6 +349,7 @@ impl OnlineEngine {
     fn pin_returned_roles(&mut self) {
         let returned = std::mem::take(&mut self.state.returned);
         if self.scope.threads && !returned.is_empty() {
+            self.controller.roles_returned();
             let pinned = self.pin_threads(returned);
             self.state.pinned.extend(pinned);
         }

@@ -8,7 +8,8 @@
 //! as in a grid of which only borders are shared, more pages are taken.
 //!
 //! Waking up costs as well. Where a look every 10 ms would use up the budget, there are
-//! fewer, and more pages each time.
+//! fewer, and more pages each time; but not while threads follow one another in their roles, for a
+//! thread that is seen late is put in its place late: then half of the budget is for looks.
 use hither_profile::Nanos;
 use std::ops::RangeInclusive;
 
@@ -90,6 +91,9 @@ pub struct FaultRateController {
     looked: (u64, Nanos),
     /// Nanoseconds that may be spent on faults that repeat what is known.
     for_repeats: f64,
+    /// Nanoseconds that may be spent on looks alone, while threads take over roles: until then.
+    for_looks: f64,
+    roles_until: Nanos,
 }
 
 /// What is not spent within this time of the target is not kept for later: rest is no
@@ -106,6 +110,11 @@ const RECORDS_KEPT: f64 = 1.0 / 64.0;
 const FIRST_RECORDS: u64 = 4096;
 /// Share of the budget that faults may use at most that repeat what is known.
 const MOST_FOR_REPEATS: f64 = 0.5;
+/// Share of the budget that is for looks alone while threads take over roles; what a look costs; and how long after
+/// the last one it is to be expected that others do.
+const LOOKS_SHARE: f64 = 0.5;
+const WAKING: f64 = 100_000.0;
+const ROLES_KEPT: Nanos = 1_000_000_000;
 /// Records at a time from which on what they took is theirs, and not that of waking up; what one takes
 /// until that is known, and may take at all; and records after which those before count for less.
 const MANY_RECORDS: u64 = 256;
@@ -135,7 +144,14 @@ impl FaultRateController {
             lately: (0, 0),
             looked: (0, 0),
             for_repeats: KEPT as f64 * limits.budget / 100.0,
+            for_looks: 0.0,
+            roles_until: 0,
         }
+    }
+
+    /// Threads took over the roles of others, and were seen only now.
+    pub fn roles_returned(&mut self) {
+        self.roles_until = self.before.at + ROLES_KEPT;
     }
 
     /// Pages to take now, each of which costs `price` nanoseconds.
@@ -152,6 +168,8 @@ impl FaultRateController {
         self.credit = (self.credit + income - spent as f64).min(KEPT as f64 * rate);
         let repeats = self.for_repeats + income * MOST_FOR_REPEATS;
         self.for_repeats = repeats.min(KEPT as f64 * rate);
+        let looks = self.for_looks + income * LOOKS_SHARE - WAKING;
+        self.for_looks = looks.clamp(-WAKING, KEPT as f64 * rate);
         self.outgo += (spent as f64 - self.outgo) / 4.0;
         self.price = price;
         let affordable = self.affordable(price);
@@ -254,12 +272,22 @@ impl FaultRateController {
         times.clamp(1, MOST_TIMES)
     }
 
+    /// How long until a look is paid for that sees who takes over a role, whatever else was spent.
+    fn look_for_roles(&self) -> f64 {
+        let debt = KEPT as f64 * self.limits.budget / 100.0;
+        if self.before.at >= self.roles_until || self.credit < -debt {
+            return f64::INFINITY;
+        }
+        (WAKING - self.for_looks).max(0.0) / (self.income * LOOKS_SHARE).max(f64::MIN_POSITIVE)
+    }
+
     /// How long until the next decision: until what it will cost is there again.
     #[must_use]
     pub fn next_wait(&self) -> Nanos {
         let next = self.outgo.max((WORTH_WAKING * self.price) as f64);
         let lacking = (next - self.credit).max(0.0);
         let wait = lacking / self.income.max(f64::MIN_POSITIVE);
-        (wait.min(REST as f64) as Nanos).max(self.limits.interval)
+        let wait = wait.min(self.look_for_roles()).min(REST as f64);
+        (wait as Nanos).max(self.limits.interval)
     }
 }

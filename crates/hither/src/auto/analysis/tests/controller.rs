@@ -211,6 +211,35 @@ fn who_has_spent_too_much_waits_until_it_is_made_up_for() {
     check(460, 900_000, REST);
 }
 
+/// Pages that are taken use up the budget, so that looks are far apart; threads that live shortly would be put
+/// in their places too late.
+#[test]
+fn who_takes_over_a_role_is_looked_for_often_within_the_budget() {
+    let run = |returning: bool| {
+        let mut controller = FaultRateController::new(SamplingLimits::default());
+        let (mut now, mut looks) = (ControllerInput::default(), 0);
+        while now.at < 20_000 * MS {
+            if returning && now.at > 0 {
+                controller.roles_returned();
+            }
+            let pages = controller.pages_to_take(now, 300_000);
+            let wait = controller.next_wait();
+            now.at += wait;
+            // It has half a processor.
+            now.target += wait / 2;
+            now.spent += 100_000 + u64::from(pages) * 300_000;
+            now.extra += u64::from(pages);
+            now.threads = 4;
+            looks += 1;
+        }
+        (looks, 100.0 * now.spent as f64 / now.target as f64)
+    };
+    let (looks, cost) = run(false);
+    assert!(looks < 200 && cost < 2.3, "{looks}, {cost} %");
+    let (looks, cost) = run(true);
+    assert!(looks > 800 && cost < 2.3, "{looks}, {cost} %");
+}
+
 /// What few records took is the price of waking up: it must not make many look dear.
 #[test]
 fn what_a_record_takes_is_known_from_many_at_a_time() {
