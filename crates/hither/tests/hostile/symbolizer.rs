@@ -2,10 +2,11 @@
 use super::*;
 
 /// Lines for the shell: waits for the symbolizer process of hither, process `$hither`, and leaves its id in
-/// `$symbols`.
+/// `$symbols`, once it waits for its first question: before, it has not said yet that it gave up its rights.
 const FIND: &str = "symbols=; for n in $(seq 500); do \
     for child in $(cat /proc/$hither/task/*/children); do \
-      read name < /proc/$child/comm; [ \"$name\" = hither-symbols ] && symbols=$child; done; \
+      read name < /proc/$child/comm; [ \"$name\" = hither-symbols ] && \
+      [ $(grep -c '^State:.S\\|^Seccomp:.2' /proc/$child/status) = 2 ] && symbols=$child; done; \
     [ -n \"$symbols\" ] && break; sleep 0.02; done; [ -n \"$symbols\" ] || exit 99";
 
 /// Numbers of a line of /proc/PID/status as the shell printed it.
