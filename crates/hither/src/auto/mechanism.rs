@@ -73,13 +73,8 @@ const fn whole(
     usual: [Option<f64>; 3],
 ) -> Parameter {
     Parameter {
-        name,
-        unit,
-        about,
-        least: least as f64,
-        most: most as f64,
         is_whole: true,
-        usual,
+        ..fraction(name, unit, about, (least as f64, most as f64), usual)
     }
 }
 
