@@ -8,6 +8,7 @@ pub const CACHE_LOG2_MAX: u32 = 17;
 /// In a tag: makes the owner's next access miss.
 pub const STALE: u64 = 1 << 63;
 pub const EXACT: u64 = 1 << 62;
+pub const FOLLOWED: u64 = 1 << 61;
 pub const TAG_LINE: u64 = (1 << 58) - 1;
 pub const SIDE_SITE: u32 = 26;
 pub const SIDE_OBJECT: u32 = 48;
@@ -69,6 +70,12 @@ impl SideRecord {
     #[must_use]
     pub fn page(&self) -> u32 {
         (self.line & ((1 << SIDE_SITE) - 1)) as u32
+    }
+
+    /// The place in the code that entered the line.
+    #[must_use]
+    pub fn site(&self) -> u32 {
+        (self.line >> SIDE_SITE) as u32 & ((1 << (SIDE_OBJECT - SIDE_SITE)) - 1)
     }
 
     /// Id of the object that entered the line, in its process.

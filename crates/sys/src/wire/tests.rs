@@ -108,6 +108,9 @@ fn layout() -> Both {
 
 fn constants(b: &mut Both) {
     b.number("HI_TAG_LINE", TAG_LINE);
+    b.number("HI_STALE", STALE);
+    b.number("HI_EXACT", EXACT);
+    b.number("HI_FOLLOWED", FOLLOWED);
     b.number("HI_MAGIC", MAGIC);
     for (name, value) in [
         ("HI_VERSION", VERSION),

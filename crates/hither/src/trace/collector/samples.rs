@@ -52,18 +52,29 @@ impl SampleTally {
         target: &mut TargetState,
     ) {
         let overwritten = segment.drain_samples(thread, |sample| {
-            let id = u32::from(sample.object);
-            let object = (id != 0).then(|| target.object_counted_as((process, id), segment));
-            let place = target.regions.locate(process, sample.address);
-            self.add(segment, &sample, (object, place), &mut target.regions);
-            if let (Some(object), Some(place)) = (object, place) {
-                self.small_blocks.add(object, place, segment, target);
-            }
+            self.add(&sample, segment, process, target);
         });
         self.overwritten = self.overwritten.saturating_add(overwritten);
     }
 
-    fn add(
+    /// Adds what a thread of a process left.
+    pub fn add(
+        &mut self,
+        sample: &wire::EvictionSample,
+        segment: &Segment,
+        process: u32,
+        target: &mut TargetState,
+    ) {
+        let id = u32::from(sample.object);
+        let object = (id != 0).then(|| target.object_counted_as((process, id), segment));
+        let place = target.regions.locate(process, sample.address);
+        self.count(segment, sample, (object, place), &mut target.regions);
+        if let (Some(object), Some(place)) = (object, place) {
+            self.small_blocks.add(object, place, segment, target);
+        }
+    }
+
+    fn count(
         &mut self,
         segment: &Segment,
         sample: &wire::EvictionSample,

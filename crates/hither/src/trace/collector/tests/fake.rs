@@ -9,6 +9,8 @@ use hither_sys::wire::{self, SegmentHeader, SegmentProcess, SegmentThread, SideR
 use std::mem::offset_of;
 use std::sync::Arc;
 
+mod sites;
+
 pub const MIB: u64 = 1 << 20;
 const CACHE_LOG2: u32 = 8;
 const PAGE_RECORD: u64 = size_of::<wire::SegmentPage>() as u64;
@@ -396,6 +398,14 @@ impl Fake {
         );
     }
 
+    /// The lists of a thread, and an entry of its line cache with its side record.
+    fn entry_at(&self, slot: u32, index: u64) -> (u64, u64, u64) {
+        let l = self.engine.segment.layout();
+        let arena = l.arenas + u64::from(slot) * l.arena_size;
+        let side = 2 * l.cache_entries * 16 + index * size_of::<SideRecord>() as u64;
+        (arena + l.lists, arena + index * 16, arena + side)
+    }
+
     /// Leaves an entry in a thread's line cache, which `others` had used before.
     pub fn entry(
         &mut self,
@@ -405,18 +415,14 @@ impl Fake {
         (reads, writes): (u32, u32),
         others: &[u32],
     ) {
-        let l = *self.engine.segment.layout();
         let thread = self.thread_at(slot);
         self.put32(thread + offset_of!(SegmentThread, arena) as u64, slot);
         self.put32(thread + offset_of!(SegmentThread, owns_arena) as u64, 1);
         self.put64(thread + offset_of!(SegmentThread, used) as u64, 1);
-        let arena = l.arenas + u64::from(slot) * l.arena_size;
-        self.put64(thread + offset_of!(SegmentThread, used) as u64, 1);
-        let entry = arena + index * 16;
+        let (lists, entry, side) = self.entry_at(slot, index);
         self.put64(entry, 0x7f00_0000_0040);
         self.put32(entry + 8, reads);
         self.put32(entry + 12, writes);
-        let side = arena + 2 * l.cache_entries * 16 + index * size_of::<SideRecord>() as u64;
         self.put32(side, page);
         let list = wire::OTHERS + 1;
         match *others {
@@ -424,59 +430,18 @@ impl Fake {
             [one] => self.put32(side + 8, one),
             [one, two] => {
                 self.put32(side + 8, list);
-                self.put32(arena + l.lists + 4, 2 | one << 16);
-                self.put32(arena + l.lists + 8, two);
+                self.put32(lists + 4, 2 | one << 16);
+                self.put32(lists + 8, two);
             }
             _ => panic!("a list of more than two is not made here"),
         }
     }
 
-    pub fn site(&mut self, site: u32, pc: u64) {
-        let at = self.engine.segment.layout().sites
-            + u64::from(site) * size_of::<wire::CodeSite>() as u64;
-        self.put64(at, pc);
-        self.put32(at + 8, 1);
-        self.put32(at + 12, self.generation);
-    }
-
-    /// The site is in a library, which the program called from there.
-    pub fn site_called_from(&mut self, site: u32, returns_to: u64) {
-        let at = self.engine.segment.layout().sites
-            + u64::from(site) * size_of::<wire::CodeSite>() as u64;
-        self.put64(at + offset_of!(wire::CodeSite, caller) as u64, returns_to);
-    }
-
-    pub fn sample(
-        &mut self,
-        thread: u32,
-        (address, object): (u64, u16),
-        site: u32,
-        reads: u32,
-        weight: u16,
-    ) {
-        let ring = self.engine.segment.layout().samples
-            + u64::from(thread) * u64::from(wire::SAMPLES) * 24;
-        let at = ring + self.samples * 24;
-        self.put64(at, address);
-        self.put32(at + 8, site);
-        self.put32(at + 12, reads);
-        self.put32(at + 20, u32::from(weight) | u32::from(object) << 16);
-        self.samples += 1;
-        self.put64(
-            self.thread_at(thread) + offset_of!(SegmentThread, sample_head) as u64,
-            self.samples,
-        );
-    }
-
-    /// The bytes that a site's accesses touch.
-    pub fn site_touches(&mut self, site: u32, span: u32, reads: [u64; 2], writes: [u64; 2]) {
-        let at = self.engine.segment.layout().sites
-            + u64::from(site) * size_of::<wire::CodeSite>() as u64;
-        self.put32(at + offset_of!(wire::CodeSite, span) as u64, span);
-        for (n, word) in reads.into_iter().chain(writes).enumerate() {
-            let first = offset_of!(wire::CodeSite, reads) as u64;
-            self.put64(at + first + n as u64 * 8, word);
-        }
+    /// The entry is followed, for a site.
+    pub fn follow_entry(&mut self, slot: u32, index: u64, page: u32, site: u64) {
+        let (_, entry, side) = self.entry_at(slot, index);
+        self.put64(entry, 0x7f00_0000_0040 | wire::EXACT | wire::FOLLOWED);
+        self.put64(side, u64::from(page) | site << wire::SIDE_SITE);
     }
 
     /// Tells what a thread saw of a line.
