@@ -1,7 +1,7 @@
 //! Questions to a profile, in the terms of the workloads.
 use std::collections::{BTreeMap, BTreeSet};
 
-use hither_profile::{CommMatrix, Object, Profile, PAGE_SIZE};
+use hither_profile::{CommMatrix, Object, Profile, SliceIx, PAGE_SIZE};
 
 /// Reads and writes of a thread.
 pub type Counts = (u64, u64);
@@ -54,20 +54,32 @@ fn numbering(profile: &Profile, name: &str) -> BTreeMap<(usize, u64), u64> {
     numbers
 }
 
-/// Use of the pages of an object over the whole run, by page of the object.
-pub fn pages(profile: &Profile, name: &str) -> BTreeMap<u64, Users> {
+/// Use of the pages of an object, by slice and page of the object.
+pub fn pages_by_slice(profile: &Profile, name: &str) -> BTreeMap<(SliceIx, u64), Users> {
     let numbers = numbering(profile, name);
-    let mut pages: BTreeMap<u64, Users> = BTreeMap::new();
+    let mut pages: BTreeMap<_, Users> = BTreeMap::new();
     for u in profile.pages.iter() {
         let Some(&page) = numbers.get(&(u.region.at(), u.page.at() as u64)) else {
             continue;
         };
-        let sum = pages
-            .entry(page)
-            .or_default()
-            .entry(u.thread.at())
-            .or_default();
-        *sum = (sum.0 + u.reads, sum.1 + u.writes);
+        let users = pages.entry((u.slice, page)).or_default();
+        add(users, u.thread.at(), (u.reads, u.writes));
+    }
+    pages
+}
+
+fn add(users: &mut Users, thread: usize, (reads, writes): Counts) {
+    let sum = users.entry(thread).or_default();
+    *sum = (sum.0 + reads, sum.1 + writes);
+}
+
+/// The same over the whole run, by page.
+pub fn pages(profile: &Profile, name: &str) -> BTreeMap<u64, Users> {
+    let mut pages: BTreeMap<u64, Users> = BTreeMap::new();
+    for ((_, page), users) in pages_by_slice(profile, name) {
+        for (thread, counts) in users {
+            add(pages.entry(page).or_default(), thread, counts);
+        }
     }
     pages
 }
