@@ -239,7 +239,6 @@ void gathers_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint
 
 /* regions.c: system calls that change the address space, create threads or replace the image */
 void regions_init(void);
-void regions_initial(void);
 bool regions_take_pending(uint64_t stack, uint32_t *index, uint32_t *creator);
 void regions_forget_pending(void);
 

@@ -318,10 +318,4 @@ impl PredictedAmounts {
     pub fn transfers(&self) -> f64 {
         self.transfers_inside + self.transfers_between
     }
-
-    /// Bytes on all links.
-    #[must_use]
-    pub fn all_link_bytes(&self) -> f64 {
-        self.link_bytes.iter().sum()
-    }
 }

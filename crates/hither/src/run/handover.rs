@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::guide::PlacementGuide;
 use super::outcome::RunOutcome;
-use super::progress::PhaseProgress;
+use super::progress::PhaseFollower;
 use super::request::FollowRefusal;
 
 /// What the front hands over.
 pub struct FollowJob<'a> {
     pub guide: &'a mut (dyn PlacementGuide + 'static),
-    pub progress: Option<&'a mut (dyn PhaseProgress + 'static)>,
+    pub progress: Option<&'a mut PhaseFollower>,
     pub strict: bool,
     pub front: Pid,
     /// Takes one [`FollowReport`].

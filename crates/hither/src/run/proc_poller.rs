@@ -12,7 +12,7 @@
 //! only where the number has changed.
 use super::guide::{ActivePhases, ExecImage, InitialPlacement, PlacementGuide};
 use super::outcome::{CostOutcome, FollowMethod, PhaseOutcome, RunOutcome, ThreadOutcome};
-use super::progress::PhaseProgress;
+use super::progress::PhaseFollower;
 use super::request::RunRequest;
 use crate::follow::cpu_time::{own_time, to_nanos};
 use crate::follow::job_control::{self, BlockedSignals, WaitEvent};
@@ -88,7 +88,7 @@ struct PolledProcess {
 
 struct ProcPoller {
     guide: Box<dyn PlacementGuide>,
-    progress: Option<Box<dyn PhaseProgress>>,
+    progress: Option<Box<PhaseFollower>>,
     root: Pid,
     start: Instant,
     /// Processor time of hither at the start.
@@ -112,13 +112,11 @@ struct ProcPoller {
 impl ProcPoller {
     fn new(
         guide: Box<dyn PlacementGuide>,
-        mut progress: Option<Box<dyn PhaseProgress>>,
+        mut progress: Option<Box<PhaseFollower>>,
         root: Pid,
     ) -> Result<ProcPoller> {
-        let mut notes = Vec::new();
-        if let Some(Err(error)) = progress.as_mut().map(|p| p.program_started(root)) {
-            notes.push(format!("the phases were not followed: {error:#}"));
-            progress = None;
+        if let Some(progress) = &mut progress {
+            progress.program_started();
         }
         let now = Instant::now();
         let allowed = CpuMask::of_thread(0).context("cannot read the affinity mask")?;
@@ -138,7 +136,7 @@ impl ProcPoller {
             pause: MIN_PAUSE,
             read_back: now,
             looks: 0,
-            notes,
+            notes: Vec::new(),
         })
     }
 

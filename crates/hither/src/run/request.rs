@@ -6,7 +6,7 @@ use nix::libc;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::FollowMethod;
-use super::progress::PhaseProgress;
+use super::progress::PhaseFollower;
 use crate::program::target::TargetProgram;
 
 /// What to run and how.
@@ -19,7 +19,7 @@ pub struct RunRequest {
     /// The memory policy that the program starts with.
     pub memory: Option<MemoryPolicy>,
     /// Which phase holds when, where there are several.
-    pub progress: Option<Box<dyn PhaseProgress>>,
+    pub progress: Option<Box<PhaseFollower>>,
     /// Environment variables that the program gets besides ours.
     pub environment: Vec<(OsString, OsString)>,
     /// How to follow it. `None`: by ptrace, by polling where that is forbidden.

@@ -115,7 +115,7 @@ fn placements() {
 #[test]
 fn predictions() {
     fuzz("prediction", |trial| {
-        changed(trial, &corpus("prediction.json"), "s.sim.json");
+        changed(trial, &corpus("profile/prediction.json"), "s.sim.json");
         copy_profile(trial, None);
         one_of(
             trial,

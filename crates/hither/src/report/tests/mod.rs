@@ -12,7 +12,7 @@ use super::page::StructuresPanel;
 use base64::{engine::general_purpose::STANDARD, Engine};
 use hither_model::metrics::page_access::PageAccessTable;
 use hither_model::metrics::PageSize;
-use hither_profile::Profile;
+use hither_profile::{varint::take_varint, Profile};
 
 fn panel(profile: &Profile) -> StructuresPanel {
     let (rows, regions) = (&profile.pages, &profile.regions);
@@ -24,19 +24,8 @@ fn panel(profile: &Profile) -> StructuresPanel {
 fn unpack(grid: &PackedGrid) -> Vec<(u32, u32, u64)> {
     let packed = STANDARD.decode(&grid.data).expect("base64");
     let bytes = miniz_oxide::inflate::decompress_to_vec(&packed).expect("raw deflate");
-    let mut at = 0;
-    let mut next = || {
-        let (mut value, mut shift) = (0u64, 0);
-        loop {
-            let byte = bytes[at];
-            at += 1;
-            value |= u64::from(byte & 0x7f) << shift;
-            shift += 7;
-            if byte < 0x80 {
-                return value;
-            }
-        }
-    };
+    let mut left = &bytes[..];
+    let mut next = || take_varint(&mut left).expect("a number");
     let widths: Vec<u64> = (0..grid.columns).map(|_| next()).collect();
     let mut cells = Vec::new();
     for (column, width) in (0..).zip(&widths) {
@@ -49,9 +38,9 @@ fn unpack(grid: &PackedGrid) -> Vec<(u32, u32, u64)> {
     assert_eq!(cells.len(), grid.cells as usize);
     if grid.step == 0.0 {
         cells.iter_mut().for_each(|cell| cell.2 = next());
-        assert_eq!(at, bytes.len());
+        assert!(left.is_empty());
     } else {
-        let codes = &bytes[at..];
+        let codes = left;
         assert_eq!(codes.len(), cells.len());
         for (cell, code) in cells.iter_mut().zip(codes) {
             cell.2 = (f64::from(*code) * grid.step).exp().round() as u64;

@@ -16,7 +16,6 @@ mod tests;
 use super::guide::{ActivePhases, ExecImage};
 use crate::follow::cpu_time::thread_time;
 use crate::follow::proc_maps::MemoryMapping;
-use anyhow::Result;
 use change_intervals::ChangeIntervals;
 use hither_profile::{Nanos, Placement};
 use hither_sys::perf::InheritScope;
@@ -30,34 +29,10 @@ const LOOK: Nanos = 5_000_000;
 /// Looking takes this share of the time at most: it asks every thread's counter.
 const LOOKS: u64 = 200;
 
-/// Tells how far the program has come.
-pub trait PhaseProgress {
-    /// The program exists and has not run yet. Called first of all.
-    fn program_started(&mut self, pid: Pid) -> Result<()>;
-    /// A process is at the first instruction of a program: the first one, and after each
-    /// exec.
-    fn image_started(&mut self, _pid: Pid, _image: &ExecImage) {}
-    /// A process mapped a part of a file that can be executed.
-    fn mapped(&mut self, _pid: Pid, _mapping: &MemoryMapping) {}
-    /// Whether it wants to know of such mappings.
-    fn wants_mappings(&self) -> bool {
-        false
-    }
-    /// What is to hold now, `at` being the time since the start. Wants to be called some
-    /// dozens of times a second.
-    fn active_phases(&mut self, at: Nanos) -> ActivePhases;
-    /// Whether nothing will change any more.
-    fn is_over(&self) -> bool {
-        false
-    }
-    /// How progress was followed, for the user.
-    fn note(&self) -> Option<String>;
-}
-
 /// Follows the phases of a placement; `None` where there is only one. With `by_time` no
 /// synchronisation points are counted.
 #[must_use]
-pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<dyn PhaseProgress>> {
+pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<PhaseFollower>> {
     let phases = &placement.phases;
     if phases.len() < 2 {
         return None;
@@ -96,7 +71,8 @@ fn placed(placement: &Placement) -> u64 {
     most as u64
 }
 
-struct PhaseFollower {
+/// Tells how far the program has come.
+pub struct PhaseFollower {
     pace: PhasePace,
     intervals: ChangeIntervals,
     counters: Option<SyncCounters>,
@@ -127,12 +103,11 @@ impl PhaseFollower {
         let rest = spent.saturating_mul(LOOKS);
         self.next_look = at.saturating_add(rest.max(LOOK));
     }
-}
 
-impl PhaseProgress for PhaseFollower {
-    fn program_started(&mut self, _: Pid) -> Result<()> {
+    /// The program exists and has not run yet. Called first of all.
+    pub fn program_started(&mut self) {
         if self.counters.is_none() {
-            return Ok(());
+            return;
         }
         match SyncCounters::cost_per_call() {
             Ok(cost) => self.estimate.cost = cost,
@@ -141,27 +116,32 @@ impl PhaseProgress for PhaseFollower {
                 self.counters = None;
             }
         }
-        Ok(())
     }
 
-    fn image_started(&mut self, pid: Pid, image: &ExecImage) {
+    /// A process is at the first instruction of a program: the first one, and after each
+    /// exec.
+    pub fn image_started(&mut self, pid: Pid, image: &ExecImage) {
         self.is_told = true;
         if let Some(counters) = &mut self.counters {
             counters.image(pid, image);
         }
     }
 
-    fn mapped(&mut self, pid: Pid, mapping: &MemoryMapping) {
+    /// A process mapped a part of a file that can be executed.
+    pub fn mapped(&mut self, pid: Pid, mapping: &MemoryMapping) {
         if let Some(counters) = &mut self.counters {
             counters.mapped(pid, mapping);
         }
     }
 
-    fn wants_mappings(&self) -> bool {
+    /// Whether it wants to know of such mappings.
+    pub fn wants_mappings(&self) -> bool {
         self.counters.is_some()
     }
 
-    fn active_phases(&mut self, at: Nanos) -> ActivePhases {
+    /// What is to hold now, `at` being the time since the start. Wants to be called some
+    /// dozens of times a second.
+    pub fn active_phases(&mut self, at: Nanos) -> ActivePhases {
         self.look(at);
         let reached = self.pace.advance(at, &self.counts);
         if self.pace.is_last() {
@@ -170,11 +150,13 @@ impl PhaseProgress for PhaseFollower {
         self.intervals.active_phases(at, reached)
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether nothing will change any more.
+    pub fn is_over(&self) -> bool {
         self.pace.is_last() && self.intervals.is_settled()
     }
 
-    fn note(&self) -> Option<String> {
+    /// How progress was followed, for the user.
+    pub fn note(&self) -> Option<String> {
         let why = || match (&self.why_time, &self.counters) {
             (Some(why), _) => why.clone(),
             (None, Some(_)) if !self.is_told => {

@@ -152,7 +152,7 @@ impl PtraceEngine<'_> {
         self.processes.entry(pid).or_default().vdso = vdso.filter(|_| registers.cs == USER_CS);
         let initial = if let Some(gate) = self.gate.take() {
             self.check_filter(gate);
-            self.start_ticks(pid);
+            self.start_ticks();
             self.guide.program_started(pid, &image)
         } else {
             self.guide.process_execed(pid, former, &image)

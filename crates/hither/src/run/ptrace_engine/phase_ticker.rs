@@ -7,11 +7,11 @@ use hither_sys::{Pid, Tid};
 use crate::follow::proc_maps::MemoryMapping;
 use crate::run::guide::{ActivePhases, ExecImage, PageBind};
 use crate::run::page_moves::{PageMoveQueue, RefusedPages};
-use crate::run::progress::PhaseProgress;
+use crate::run::progress::PhaseFollower;
 
 /// The phases that are still to come.
 pub struct PhaseTicker<'a> {
-    pub(super) progress: Option<&'a mut (dyn PhaseProgress + 'static)>,
+    pub(super) progress: Option<&'a mut PhaseFollower>,
     pub(super) active: ActivePhases,
     /// Pages to bind as soon as this thread stands still.
     pub moves: HashMap<Tid, Vec<PageBind>>,
@@ -23,7 +23,7 @@ pub struct PhaseTicker<'a> {
 }
 
 impl<'a> PhaseTicker<'a> {
-    pub fn new(progress: Option<&'a mut (dyn PhaseProgress + 'static)>, phases: usize) -> Self {
+    pub fn new(progress: Option<&'a mut PhaseFollower>, phases: usize) -> Self {
         PhaseTicker {
             progress: progress.filter(|_| phases > 1),
             active: ActivePhases::default(),

@@ -18,15 +18,9 @@ const TICK: Duration = Duration::from_millis(20);
 
 impl PtraceEngine<'_> {
     /// The program is there and has not run yet.
-    pub(super) fn start_ticks(&mut self, pid: Pid) {
-        let Some(progress) = &mut self.ticks.progress else {
-            return;
-        };
-        if let Err(error) = progress.program_started(pid) {
-            self.ticks.progress = None;
-            self.note(format!(
-                "its progress cannot be followed, so it stayed in the first phase ({error:#})"
-            ));
+    pub(super) fn start_ticks(&mut self) {
+        if let Some(progress) = &mut self.ticks.progress {
+            progress.program_started();
         }
     }
 
