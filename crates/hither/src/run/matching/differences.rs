@@ -45,17 +45,17 @@ impl MatchStatistics {
         if image.soft {
             self.by_place.get_or_insert(process);
         }
-        let claimed = image.things.iter().filter_map(|(_, t)| Some((t, t.claim?)));
-        for (thing, claim) in claimed {
+        let claimed = image.areas.iter().filter_map(|(_, t)| Some((t, t.claim?)));
+        for (area, claim) in claimed {
             self.found.insert(claim.region);
-            if claim.nearest && !thing.copied && thing.kind != RegionKind::Shared {
-                self.differs(thing, pages_of(plan.region(claim.region)));
+            if claim.nearest && !area.copied && area.kind != RegionKind::Shared {
+                self.differs(area, pages_of(plan.region(claim.region)));
             }
         }
     }
 
-    fn differs(&mut self, thing: &MemoryArea, then: u64) {
-        let (now, then) = (thing.pages, then.max(1));
+    fn differs(&mut self, area: &MemoryArea, then: u64) {
+        let (now, then) = (area.pages, then.max(1));
         if now == then {
             self.numbers += 1;
             return;

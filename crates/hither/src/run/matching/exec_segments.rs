@@ -45,14 +45,14 @@ pub fn match_exec_image(
     }
     for at in 0..image.modules.len() {
         let module = image.modules[at].clone();
-        let thing = &mut image.things[module.thing];
-        thing.pages = module.end - module.start;
-        super::mappings::claim_module(image, plan, module.thing);
+        let area = &mut image.areas[module.area];
+        area.pages = module.end - module.start;
+        super::mappings::claim_module(image, plan, module.area);
     }
     let bindable: Vec<SpaceInterval> = image.space.iter().copied().collect();
     let binds = bindable
         .iter()
-        .flat_map(|i| match image.things[i.thing].kind {
+        .flat_map(|i| match image.areas[i.area].kind {
             RegionKind::Stack => stack_binds(image, plan, i),
             _ if i.memory == BindEffect::Bindable => image.binds_for(plan, i, GapRule::Fill),
             _ => Vec::new(),
@@ -67,7 +67,7 @@ fn of_file(image: &mut ProcessImage, path: &str, first: u64) -> usize {
     if let Some(known) = image.modules.iter().position(|m| m.path == path) {
         return known;
     }
-    let thing = image.add(MemoryArea {
+    let area = image.add(MemoryArea {
         kind: RegionKind::Elf,
         file: path.to_owned(),
         ..MemoryArea::default()
@@ -76,7 +76,7 @@ fn of_file(image: &mut ProcessImage, path: &str, first: u64) -> usize {
         start: first,
         end: first,
         path: path.to_owned(),
-        thing,
+        area,
     });
     image.modules.len() - 1
 }
@@ -88,7 +88,7 @@ fn segment(image: &mut ProcessImage, module: usize, mapping: &MemoryMapping) {
     let interval = SpaceInterval {
         start,
         end,
-        thing: module.thing,
+        area: module.area,
         offset: start - module.start,
         memory: is_bindable(mapping),
     };
@@ -101,7 +101,7 @@ fn stack(image: &mut ProcessImage, plan: &PlacementIndex, mapping: &MemoryMappin
     let region = image.process.and_then(|p| plan.main_stack(p));
     let pages = region.map_or(top - start, |r| pages_of(plan.region(r)));
     let pages = pages.min(top);
-    let thing = image.add(MemoryArea {
+    let area = image.add(MemoryArea {
         kind: RegionKind::Stack,
         pages,
         ..MemoryArea::default()
@@ -112,7 +112,7 @@ fn stack(image: &mut ProcessImage, plan: &PlacementIndex, mapping: &MemoryMappin
             image.space.put(SpaceInterval {
                 start,
                 end,
-                thing,
+                area,
                 offset: start - bottom,
                 memory,
             });
@@ -121,14 +121,14 @@ fn stack(image: &mut ProcessImage, plan: &PlacementIndex, mapping: &MemoryMappin
     part(bottom, start, BindEffect::Later);
     part(start.max(bottom), top, BindEffect::Bindable);
     if let Some(region) = region {
-        image.set_match(thing, RegionMatch::same(region));
+        image.set_match(area, RegionMatch::same(region));
     }
 }
 
 /// What the stack grows by gets the policy of its lowest page, so that one goes where most
 /// of what is still to come belongs.
 fn stack_binds(image: &ProcessImage, plan: &PlacementIndex, here: &SpaceInterval) -> Vec<PageBind> {
-    let claim = image.things[here.thing].claim;
+    let claim = image.areas[here.area].claim;
     let Some(claim) = claim.filter(|_| here.memory == BindEffect::Bindable) else {
         return Vec::new();
     };

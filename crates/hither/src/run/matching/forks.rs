@@ -13,18 +13,18 @@ use std::collections::HashSet;
 pub fn match_copies(child: &mut ProcessImage, plan: &PlacementIndex) -> Vec<PageBind> {
     child.taken.clear();
     let mut bound = Vec::new();
-    let live: HashSet<usize> = child.space.iter().map(|i| i.thing).collect();
-    let numbers: Vec<usize> = child.things.iter().map(|(at, _)| at).collect();
+    let live: HashSet<usize> = child.space.iter().map(|i| i.area).collect();
+    let numbers: Vec<usize> = child.areas.iter().map(|(at, _)| at).collect();
     for at in numbers {
-        let thing = &mut child.things[at];
-        if thing.kind == RegionKind::Shared {
-            thing.guest = true;
+        let area = &mut child.areas[at];
+        if area.kind == RegionKind::Shared {
+            area.guest = true;
             continue;
         }
-        let original = thing.clone();
-        thing.copied = true;
-        thing.mapper = None;
-        thing.claim = None;
+        let original = area.clone();
+        area.copied = true;
+        area.mapper = None;
+        area.claim = None;
         if !live.contains(&at) {
             continue;
         }
@@ -44,7 +44,7 @@ pub fn match_copies(child: &mut ProcessImage, plan: &PlacementIndex) -> Vec<Page
         .space
         .iter()
         .filter(|i| i.memory == BindEffect::Bindable);
-    let binds = binds.filter(|i| bound.contains(&i.thing));
+    let binds = binds.filter(|i| bound.contains(&i.area));
     let binds = binds.flat_map(|i| child.binds_for(plan, i, GapRule::Fill));
     binds.collect()
 }

@@ -19,7 +19,7 @@ pub struct SpaceInterval {
     pub start: u64,
     pub end: u64,
     /// Position among what was found in the process.
-    pub thing: usize,
+    pub area: usize,
     /// Pages from its start.
     pub offset: u64,
     pub memory: BindEffect,
@@ -88,8 +88,8 @@ impl IntervalMap {
         self.0.values()
     }
 
-    /// Those of one thing that was found, by address.
-    pub fn intervals_of(&self, thing: usize) -> impl Iterator<Item = &SpaceInterval> {
-        self.0.values().filter(move |i| i.thing == thing)
+    /// Those of one area that was found, by address.
+    pub fn intervals_of(&self, area: usize) -> impl Iterator<Item = &SpaceInterval> {
+        self.0.values().filter(move |i| i.area == area)
     }
 }

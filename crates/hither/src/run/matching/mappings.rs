@@ -1,5 +1,5 @@
 //! What a process does to its memory while it runs, followed as the tracer's collector
-//! follows it, so that things get the numbers they have in the profile.
+//! follows it, so that areas get the numbers they have in the profile.
 use super::file_names::without_deleted;
 use super::interval_map::{BindEffect, SpaceInterval};
 use super::memory_areas::{BrkHeap, LoadedModule, MemoryArea, RegionMatch};
@@ -55,12 +55,12 @@ pub fn map_private(
 ) -> Vec<PageBind> {
     let (start, end) = page_range(mapping.address, mapping.length);
     let module = of_module(image, plan, mapping, (start, end));
-    let (thing, offset) = module.unwrap_or_else(|| {
+    let (area, offset) = module.unwrap_or_else(|| {
         let file = mapping
             .file
             .as_ref()
             .map_or("", |f| without_deleted(&f.path));
-        let thing = image.add(MemoryArea {
+        let area = image.add(MemoryArea {
             kind: RegionKind::Mmap,
             mapper,
             ordinal,
@@ -69,13 +69,13 @@ pub fn map_private(
             huge: huge_page_order(mapping),
             ..MemoryArea::default()
         });
-        nearest::match_mapping(image, plan, thing, mapping);
-        (thing, 0)
+        nearest::match_mapping(image, plan, area, mapping);
+        (area, 0)
     });
     let interval = SpaceInterval {
         start,
         end,
-        thing,
+        area,
         offset,
         memory: is_bindable(mapping),
     };
@@ -103,34 +103,34 @@ fn of_module(
         inside && (path.is_empty() || m.path == path)
     });
     if let Some(module) = around {
-        return Some((module.thing, start - module.start));
+        return Some((module.area, start - module.start));
     }
     let file = mapping.file.as_ref().filter(|f| f.offset == 0)?;
-    let thing = image.add(MemoryArea {
+    let area = image.add(MemoryArea {
         kind: RegionKind::Elf,
         pages: end - start,
         file: without_deleted(&file.path).to_owned(),
         ..MemoryArea::default()
     });
-    claim_module(image, plan, thing);
-    if image.things[thing].claim.is_none() {
-        image.things.remove(thing);
+    claim_module(image, plan, area);
+    if image.areas[area].claim.is_none() {
+        image.areas.remove(area);
         return None;
     }
     image.modules.push(LoadedModule {
         start,
         end,
         path: without_deleted(&file.path).to_owned(),
-        thing,
+        area,
     });
-    Some((thing, 0))
+    Some((area, 0))
 }
 
 /// Finds the module of the profile that a module is: of that path, else of that name; of
 /// that size, else of about that size.
-pub fn claim_module(image: &mut ProcessImage, plan: &PlacementIndex, thing: usize) {
+pub fn claim_module(image: &mut ProcessImage, plan: &PlacementIndex, area: usize) {
     let Some(process) = image.process else { return };
-    let (path, now) = (image.things[thing].file.clone(), image.things[thing].pages);
+    let (path, now) = (image.areas[area].file.clone(), image.areas[area].pages);
     let key = |at: RegionIx| {
         let region = plan.region(at);
         let then = pages_of(region).max(1);
@@ -151,7 +151,7 @@ pub fn claim_module(image: &mut ProcessImage, plan: &PlacementIndex, thing: usiz
             nearest: true,
         },
     };
-    image.set_match(thing, claim);
+    image.set_match(area, claim);
 }
 
 /// munmap.
@@ -188,9 +188,9 @@ pub fn remap(
             end,
             ..piece
         };
-        let thing = &mut image.things[piece.thing];
-        thing.pages = thing.pages.max(piece.offset + (end - start));
-        nearest::mapping_grown(image, plan, piece.thing);
+        let area = &mut image.areas[piece.area];
+        area.pages = area.pages.max(piece.offset + (end - start));
+        nearest::mapping_grown(image, plan, piece.area);
         image.space.put(interval);
         moved.push(interval);
     }
@@ -204,19 +204,19 @@ pub fn brk(image: &mut ProcessImage, plan: &PlacementIndex, end: u64) -> Vec<Pag
     // The page that the heap may share with the program's last variables is theirs.
     let end = end.div_ceil(1 << PAGE_BITS);
     let Some(heap) = image.heap else {
-        let thing = image.add(MemoryArea {
+        let area = image.add(MemoryArea {
             kind: RegionKind::Brk,
             ..MemoryArea::default()
         });
         let of_process = image.process.into_iter().flat_map(|p| plan.regions_of(p));
         let region = { of_process }.find(|at| plan.region(*at).kind == RegionKind::Brk);
         if let Some(region) = region {
-            image.set_match(thing, RegionMatch::same(region));
+            image.set_match(area, RegionMatch::same(region));
         }
         image.heap = Some(BrkHeap {
             first: end,
             end,
-            thing,
+            area,
         });
         return Vec::new();
     };
@@ -226,7 +226,7 @@ pub fn brk(image: &mut ProcessImage, plan: &PlacementIndex, end: u64) -> Vec<Pag
     let grown = SpaceInterval {
         start: heap.end,
         end,
-        thing: heap.thing,
+        area: heap.area,
         offset: heap.end - heap.first,
         memory: BindEffect::Bindable,
     };
@@ -237,8 +237,8 @@ pub fn brk(image: &mut ProcessImage, plan: &PlacementIndex, end: u64) -> Vec<Pag
     if end <= heap.end {
         return Vec::new();
     }
-    let thing = &mut image.things[heap.thing];
-    thing.pages = thing.pages.max(end - heap.first);
+    let area = &mut image.areas[heap.area];
+    area.pages = area.pages.max(end - heap.first);
     image.space.put(grown);
     image.binds_for(plan, &grown, GapRule::Fill)
 }

@@ -50,7 +50,7 @@ pub struct LoadedModule {
     pub start: u64,
     pub end: u64,
     pub path: String,
-    pub thing: usize,
+    pub area: usize,
 }
 
 /// The heap grown by brk: pages [first, end).
@@ -58,7 +58,7 @@ pub struct LoadedModule {
 pub struct BrkHeap {
     pub first: u64,
     pub end: u64,
-    pub thing: usize,
+    pub area: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -69,10 +69,10 @@ pub struct MemoryAreas {
 }
 
 impl MemoryAreas {
-    pub fn add(&mut self, thing: MemoryArea) -> usize {
+    pub fn add(&mut self, area: MemoryArea) -> usize {
         let number = self.next;
         self.next += 1;
-        self.all.insert(number, thing);
+        self.all.insert(number, area);
         number
     }
 
@@ -87,9 +87,9 @@ impl MemoryAreas {
 
     /// Drops what is neither live nor of the placement. Shared memory may come back.
     pub fn drop_unused(&mut self, live: &HashSet<usize>) {
-        self.all.retain(|number, thing| {
-            let lasting = matches!(thing.kind, RegionKind::Shared | RegionKind::Brk);
-            lasting || thing.claim.is_some() || live.contains(number)
+        self.all.retain(|number, area| {
+            let lasting = matches!(area.kind, RegionKind::Shared | RegionKind::Brk);
+            lasting || area.claim.is_some() || live.contains(number)
         });
         self.kept = self.all.len();
     }
@@ -99,11 +99,11 @@ impl MemoryAreas {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (usize, &MemoryArea)> {
-        self.all.iter().map(|(number, thing)| (*number, thing))
+        self.all.iter().map(|(number, area)| (*number, area))
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut MemoryArea)> {
-        self.all.iter_mut().map(|(number, thing)| (*number, thing))
+        self.all.iter_mut().map(|(number, area)| (*number, area))
     }
 }
 
@@ -117,6 +117,6 @@ impl Index<usize> for MemoryAreas {
 impl IndexMut<usize> for MemoryAreas {
     #[expect(clippy::expect_used, reason = "numbers come from `add`")]
     fn index_mut(&mut self, number: usize) -> &mut MemoryArea {
-        self.all.get_mut(&number).expect("a thing's number")
+        self.all.get_mut(&number).expect("an area's number")
     }
 }

@@ -315,7 +315,7 @@ impl PlacementGuide for ProfileGuide {
         mappings::unmap(image, address, length);
         let (start, end) = mappings::page_range(address, length);
         match fresh.and_then(|f| f.trimmed(image, plan, start, end)) {
-            Some(thing) => image.bind_thing(plan, thing),
+            Some(area) => image.bind_thing(plan, area),
             None => Vec::new(),
         }
     }

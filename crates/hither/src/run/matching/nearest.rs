@@ -22,50 +22,50 @@ const ARENA_PAGES: u64 = (64 << 20) >> PAGE_BITS;
 pub fn match_mapping(
     image: &mut ProcessImage,
     plan: &PlacementIndex,
-    thing: usize,
+    area: usize,
     mapping: &MemoryMapping,
 ) {
     let reserved = libc::PROT_NONE == mapping.prot && mapping.flags & libc::MAP_NORESERVE != 0;
     let anonymous = mapping.file.is_none();
     let arena = (reserved && anonymous).then_some(mapping.address >> PAGE_BITS);
-    let exact = exact_match(image, plan, thing);
+    let exact = exact_match(image, plan, area);
     let found = exact.or_else(|| {
         // What replaces a part of something is a piece of a puzzle that we do not see whole.
         let fixed = mapping.flags & libc::MAP_FIXED != 0;
-        nearest_match(image, plan, thing).filter(|_| !fixed)
+        nearest_match(image, plan, area).filter(|_| !fixed)
     });
     if let Some(region) = found {
-        let fit = region_fit(plan, region, image.things[thing].pages, arena);
+        let fit = region_fit(plan, region, image.areas[area].pages, arena);
         let nearest = exact.is_none();
         let claim = RegionMatch {
             region,
             fit,
             nearest,
         };
-        image.set_match(thing, claim);
+        image.set_match(area, claim);
     }
 }
 
 /// A mapping has grown by mremap: the profile knows it by the size it had in the end.
-pub fn mapping_grown(image: &mut ProcessImage, plan: &PlacementIndex, thing: usize) {
-    let here = &image.things[thing];
+pub fn mapping_grown(image: &mut ProcessImage, plan: &PlacementIndex, area: usize) {
+    let here = &image.areas[area];
     let open = here.claim.is_none_or(|c| c.nearest) && here.kind == RegionKind::Mmap;
     if !open || here.copied {
         return;
     }
-    if let Some(region) = exact_match(image, plan, thing) {
-        image.set_match(thing, RegionMatch::same(region));
+    if let Some(region) = exact_match(image, plan, area) {
+        image.set_match(area, RegionMatch::same(region));
     } else if let Some(claim) = here.claim {
         if let RegionFit::Scale { from, .. } = claim.fit {
             // It does not stretch what it holds already.
             let fit = RegionFit::Scale { from, to: from };
-            image.set_match(thing, RegionMatch { fit, ..claim });
+            image.set_match(area, RegionMatch { fit, ..claim });
         }
     }
 }
 
-fn exact_match(image: &ProcessImage, plan: &PlacementIndex, thing: usize) -> Option<RegionIx> {
-    let here = &image.things[thing];
+fn exact_match(image: &ProcessImage, plan: &PlacementIndex, area: usize) -> Option<RegionIx> {
+    let here = &image.areas[area];
     let key = (image.process?, here.mapper?, here.pages, here.ordinal);
     let region = plan.mapping(&key)?;
     same_file(plan, region, &here.file).then_some(region)
@@ -75,12 +75,8 @@ fn same_file(plan: &PlacementIndex, region: RegionIx, file: &str) -> bool {
     file_name(&plan.region(region).file) == file_name(file)
 }
 
-fn nearest_match(
-    image: &mut ProcessImage,
-    plan: &PlacementIndex,
-    thing: usize,
-) -> Option<RegionIx> {
-    let here = &image.things[thing];
+fn nearest_match(image: &mut ProcessImage, plan: &PlacementIndex, area: usize) -> Option<RegionIx> {
+    let here = &image.areas[area];
     if here.pages << PAGE_BITS < SMALLEST_NEAREST {
         return None;
     }

@@ -1,4 +1,4 @@
-//! A placement made ready to be looked things up in: what a region, a thread or a process
+//! A placement made ready for look-ups: what a region, a thread or a process
 //! is known by -> its number in the placement, and where it belongs in a phase.
 use super::file_names::{file_name, skeleton};
 use super::page_runs::{coarsen, count_stretches, overlay, NodeRun};

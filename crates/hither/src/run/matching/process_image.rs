@@ -18,7 +18,7 @@ pub struct ProcessImage {
     pub forked: bool,
     pub executable: String,
     pub space: IntervalMap,
-    pub things: MemoryAreas,
+    pub areas: MemoryAreas,
     pub taken: HashMap<RegionIx, usize>,
     pub modules: Vec<LoadedModule>,
     pub heap: Option<BrkHeap>,
@@ -29,13 +29,13 @@ pub struct ProcessImage {
 }
 
 impl ProcessImage {
-    pub fn add(&mut self, thing: MemoryArea) -> usize {
-        if self.things.is_crowded() {
-            let mut live: HashSet<usize> = self.space.iter().map(|i| i.thing).collect();
-            live.extend(self.modules.iter().map(|m| m.thing));
-            self.things.drop_unused(&live);
+    pub fn add(&mut self, area: MemoryArea) -> usize {
+        if self.areas.is_crowded() {
+            let mut live: HashSet<usize> = self.space.iter().map(|i| i.area).collect();
+            live.extend(self.modules.iter().map(|m| m.area));
+            self.areas.drop_unused(&live);
         }
-        self.things.add(thing)
+        self.areas.add(area)
     }
 
     /// It is no process of the profile after all.
@@ -43,22 +43,22 @@ impl ProcessImage {
         self.process = None;
         self.soft = false;
         self.taken.clear();
-        self.things
+        self.areas
             .iter_mut()
-            .for_each(|(_, thing)| thing.claim = None);
+            .for_each(|(_, area)| area.claim = None);
     }
 
-    /// From here on `thing` is the region of the claim, and nothing else is.
-    pub fn set_match(&mut self, thing: usize, claim: RegionMatch) {
-        self.remove_match(thing);
-        if let Some(other) = self.taken.insert(claim.region, thing) {
-            self.things[other].claim = None;
+    /// From here on `area` is the region of the claim, and nothing else is.
+    pub fn set_match(&mut self, area: usize, claim: RegionMatch) {
+        self.remove_match(area);
+        if let Some(other) = self.taken.insert(claim.region, area) {
+            self.areas[other].claim = None;
         }
-        self.things[thing].claim = Some(claim);
+        self.areas[area].claim = Some(claim);
     }
 
-    fn remove_match(&mut self, thing: usize) {
-        if let Some(claim) = self.things[thing].claim.take() {
+    fn remove_match(&mut self, area: usize) {
+        if let Some(claim) = self.areas[area].claim.take() {
             self.taken.remove(&claim.region);
         }
     }
@@ -75,8 +75,8 @@ impl ProcessImage {
         interval: &SpaceInterval,
         gaps: GapRule,
     ) -> Vec<PageBind> {
-        let thing = &self.things[interval.thing];
-        let Some(claim) = thing.claim else {
+        let area = &self.areas[interval.area];
+        let Some(claim) = area.claim else {
             return Vec::new();
         };
         self.bind_runs(plan.runs(claim.region), claim.fit, interval, gaps)
@@ -92,15 +92,15 @@ impl ProcessImage {
     ) -> Vec<PageBind> {
         let mut binds = Vec::new();
         append_binds(runs, fit, interval.piece(), gaps, &mut binds);
-        match self.things[interval.thing].huge {
+        match self.areas[interval.area].huge {
             0 => binds,
             huge => in_blocks(&binds, 1 << huge, interval),
         }
     }
 
-    /// Everything of one thing that can be bound now.
-    pub fn bind_thing(&self, plan: &PlacementIndex, thing: usize) -> Vec<PageBind> {
-        let intervals = self.space.intervals_of(thing);
+    /// Everything of one area that can be bound now.
+    pub fn bind_thing(&self, plan: &PlacementIndex, area: usize) -> Vec<PageBind> {
+        let intervals = self.space.intervals_of(area);
         let bindable = intervals.filter(|i| i.memory == BindEffect::Bindable);
         let binds = bindable.flat_map(|i| self.binds_for(plan, i, GapRule::Fill));
         binds.collect()
@@ -114,8 +114,8 @@ impl ProcessImage {
             .iter()
             .filter(|i| i.memory == BindEffect::Bindable)
         {
-            let thing = &self.things[interval.thing];
-            let Some(claim) = thing.claim.filter(|_| !thing.guest) else {
+            let area = &self.areas[interval.area];
+            let Some(claim) = area.claim.filter(|_| !area.guest) else {
                 continue;
             };
             let at = changed.binary_search_by_key(&claim.region, |(region, _)| *region);
@@ -126,30 +126,30 @@ impl ProcessImage {
         binds
     }
 
-    /// Things that are regions of the placement, with their pages.
+    /// Areas that are regions of the placement, with their pages.
     pub fn recognised_regions(&self, plan: &PlacementIndex, pid: Pid) -> Vec<RecognisedRegion> {
         let mut binds: HashMap<usize, Vec<PageBind>> = HashMap::new();
         let mut told: HashMap<usize, BTreeMap<u64, u64>> = HashMap::new();
         for interval in self.space.iter().filter(|i| i.memory != BindEffect::Cached) {
-            let thing = &self.things[interval.thing];
+            let area = &self.areas[interval.area];
             let range = (
                 interval.offset,
                 interval.offset + interval.end - interval.start,
             );
-            let told = told.entry(interval.thing).or_default();
+            let told = told.entry(interval.area).or_default();
             let before = told.range(..range.1).next_back();
             // The same shared pages at a second address count once.
-            if thing.guest || before.is_some_and(|(_, end)| range.0 < *end) {
+            if area.guest || before.is_some_and(|(_, end)| range.0 < *end) {
                 continue;
             }
             told.insert(range.0, range.1);
             let here = self.binds_for(plan, interval, GapRule::Keep);
-            binds.entry(interval.thing).or_default().extend(here);
+            binds.entry(interval.area).or_default().extend(here);
         }
         let mut found: Vec<(RegionIx, RecognisedRegion)> = Vec::new();
         for (at, binds) in binds {
-            let thing = &self.things[at];
-            let Some(claim) = thing.claim.filter(|_| !binds.is_empty()) else {
+            let area = &self.areas[at];
+            let Some(claim) = area.claim.filter(|_| !binds.is_empty()) else {
                 continue;
             };
             let mut binds = binds;
@@ -157,9 +157,9 @@ impl ProcessImage {
             let one = RecognisedRegion {
                 pid,
                 region: Some(claim.region),
-                name: self.name(thing, plan, claim.region),
+                name: self.name(area, plan, claim.region),
                 nearest: claim.nearest,
-                copied: thing.copied,
+                copied: area.copied,
                 binds,
             };
             found.push((claim.region, one));
@@ -168,17 +168,17 @@ impl ProcessImage {
         found.into_iter().map(|(_, found)| found).collect()
     }
 
-    fn name(&self, thing: &MemoryArea, plan: &PlacementIndex, region: RegionIx) -> String {
-        let length = thing.pages << PAGE_BITS;
+    fn name(&self, area: &MemoryArea, plan: &PlacementIndex, region: RegionIx) -> String {
+        let length = area.pages << PAGE_BITS;
         let stack = plan.region(region).kind == RegionKind::Stack;
-        match (thing.kind, thing.mapper) {
-            (RegionKind::Elf, _) => format!("{} data", file_name(&thing.file)),
+        match (area.kind, area.mapper) {
+            (RegionKind::Elf, _) => format!("{} data", file_name(&area.file)),
             (RegionKind::Brk, _) => "heap".to_owned(),
             (RegionKind::Stack, _) => "main stack".to_owned(),
-            (RegionKind::Shared, _) if thing.file.is_empty() => {
+            (RegionKind::Shared, _) if area.file.is_empty() => {
                 format!("shared memory of {}", format_size(length))
             }
-            (RegionKind::Shared, _) => file_name(&thing.file).to_owned(),
+            (RegionKind::Shared, _) => file_name(&area.file).to_owned(),
             _ if stack => match plan.region(region).thread {
                 Some(thread) => format!("stack of thread {thread}"),
                 None => format!("stack of {}", format_size(length)),
@@ -186,11 +186,11 @@ impl ProcessImage {
             (_, Some(mapper)) => {
                 format!(
                     "mapping {} of {} by thread {mapper}",
-                    thing.ordinal,
+                    area.ordinal,
                     format_size(length)
                 )
             }
-            (_, None) => format!("mapping {} of {}", thing.ordinal, format_size(length)),
+            (_, None) => format!("mapping {} of {}", area.ordinal, format_size(length)),
         }
     }
 }

@@ -45,7 +45,7 @@ pub struct SharedObjects {
     objects: HashMap<SharedKey, SharedObject>,
     taken: HashSet<RegionIx>,
     /// What each image calls it.
-    things: HashMap<(usize, SharedKey), usize>,
+    areas: HashMap<(usize, SharedKey), usize>,
     nameless: u64,
 }
 
@@ -82,12 +82,12 @@ impl SharedObjects {
             let bound = None;
             self.objects.insert(key, SharedObject { region, bound });
         }
-        let thing = self.thing(image, no, plan, key, path);
-        image.things[thing].pages = image.things[thing].pages.max(last);
+        let area = self.area(image, no, plan, key, path);
+        image.areas[area].pages = image.areas[area].pages.max(last);
         let interval = SpaceInterval {
             start,
             end,
-            thing,
+            area,
             offset,
             memory: effect_on(m),
         };
@@ -110,11 +110,11 @@ impl SharedObjects {
         }
         let bound = object.bound.unwrap_or((first, end));
         object.bound = Some((bound.0.min(first), bound.1.max(end)));
-        image.things[here.thing].guest = false;
+        image.areas[here.area].guest = false;
         image.binds_for(plan, here, GapRule::Fill)
     }
 
-    fn thing(
+    fn area(
         &mut self,
         image: &mut ProcessImage,
         no: usize,
@@ -122,10 +122,10 @@ impl SharedObjects {
         key: SharedKey,
         path: &str,
     ) -> usize {
-        if let Some(&known) = self.things.get(&(no, key)) {
+        if let Some(&known) = self.areas.get(&(no, key)) {
             return known;
         }
-        let thing = image.add(MemoryArea {
+        let area = image.add(MemoryArea {
             kind: RegionKind::Shared,
             file: path.to_owned(),
             guest: true,
@@ -137,10 +137,10 @@ impl SharedObjects {
                 fit: RegionFit::SAME,
                 nearest: plan.region(region).file != path,
             };
-            image.set_match(thing, claim);
+            image.set_match(area, claim);
         }
-        self.things.insert((no, key), thing);
-        thing
+        self.areas.insert((no, key), area);
+        area
     }
 
     fn find(
@@ -193,15 +193,15 @@ impl SharedObjects {
 
     /// A forked image has the memory of its parent; the parent goes on telling of it.
     pub fn forked(&mut self, parent: usize, child: usize) {
-        let of_parent = self.things.iter().filter(|((no, _), _)| *no == parent);
+        let of_parent = self.areas.iter().filter(|((no, _), _)| *no == parent);
         let copies: Vec<_> = of_parent
-            .map(|((_, key), thing)| ((child, *key), *thing))
+            .map(|((_, key), area)| ((child, *key), *area))
             .collect();
-        self.things.extend(copies);
+        self.areas.extend(copies);
     }
 
     /// An image has ended.
     pub fn ended(&mut self, image: usize) {
-        self.things.retain(|(no, _), _| *no != image);
+        self.areas.retain(|(no, _), _| *no != image);
     }
 }

@@ -89,7 +89,7 @@ pub fn stack(
     };
     let MemoryArea {
         kind, claim, pages, ..
-    } = image.things[here.thing];
+    } = image.areas[here.area];
     let known = claim.is_some_and(|c| !c.nearest);
     if kind != RegionKind::Mmap || known || !image.is_free(region) {
         return Vec::new();
@@ -101,14 +101,14 @@ pub fn stack(
         fit: RegionFit::Shift(pages.cast_signed() - then.cast_signed()),
         nearest: pages != then,
     };
-    image.set_match(here.thing, claim);
-    image.bind_thing(plan, here.thing)
+    image.set_match(here.area, claim);
+    image.bind_thing(plan, here.area)
 }
 
 /// The last mapping of a thread, while it has done nothing else to its memory. Where the
 /// next thing it does is to give a part back, it wanted an address with many zeros.
 pub struct LastMapping {
-    thing: usize,
+    area: usize,
     start: u64,
     end: u64,
     region: RegionIx,
@@ -118,11 +118,11 @@ impl LastMapping {
     /// Pages [start, end), just mapped.
     pub fn of(image: &ProcessImage, start: u64, end: u64) -> Option<LastMapping> {
         let here = image.space.at(start)?;
-        let thing = &image.things[here.thing];
-        let region = thing.claim?.region;
-        let anonymous = thing.kind == RegionKind::Mmap && thing.file.is_empty();
+        let area = &image.areas[here.area];
+        let region = area.claim?.region;
+        let anonymous = area.kind == RegionKind::Mmap && area.file.is_empty();
         anonymous.then_some(LastMapping {
-            thing: here.thing,
+            area: here.area,
             start,
             end,
             region,
@@ -138,7 +138,7 @@ impl LastMapping {
         start: u64,
         end: u64,
     ) -> Option<usize> {
-        let mut claim = image.things.get_mut(self.thing)?.claim?;
+        let mut claim = image.areas.get_mut(self.area)?.claim?;
         let first = plan.first_page(self.region)?;
         let head = match (start <= self.start, end >= self.end) {
             (true, false) if end > self.start => end - self.start,
@@ -151,7 +151,7 @@ impl LastMapping {
             return None;
         }
         claim.fit = fit;
-        image.things[self.thing].claim = Some(claim);
-        Some(self.thing)
+        image.areas[self.area].claim = Some(claim);
+        Some(self.area)
     }
 }

@@ -277,7 +277,7 @@ fn aligned_allocations() {
             (Unmap(100, 1040, 16), &[(1008, 16, 1), (1024, 16, 2)]),
         ],
     );
-    // Given back later, it is no such thing.
+    // Given back later, it is no such area.
     check(
         placed,
         &[

@@ -54,7 +54,7 @@ fn carry_out(acts: &[Act]) -> (Vec<ProgramEvent>, Vec<MadeMapping>, u64) {
                     live: true,
                 });
                 events.push(Map(tid(*thread), private(next, *pages)));
-                // In between, so that what is unmapped is not the last thing mapped.
+                // In between, so that what is unmapped is not the last area mapped.
                 events.push(Brk(tid(*thread), 50 + heap));
                 next += pages + 300;
             }
@@ -150,7 +150,7 @@ proptest! {
         prop_assert_eq!(differ, None);
     }
 
-    /// A profile of one thing, a run of another.
+    /// A profile of one run, matched with another run.
     #[test]
     fn nothing_is_asked_outside_of_what_is_mapped(
         profile in proptest::collection::vec(act(), 1..60),
