@@ -6,7 +6,7 @@ use hither_model::map::{data, threads};
 use hither_model::metrics::phase_detection::DIFF_MIN;
 use hither_profile::Placement;
 
-use super::map::options::{MapOptions, PhaseOptions, FIRST_TOUCH, STAND_IN};
+use super::map::options::{MapOptions, PhaseOptions, FALLBACK_POLICY, FIRST_TOUCH};
 
 /// What places threads, and pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,7 +188,7 @@ impl PolicyPair {
         }
         let policy = match self.threads {
             ThreadPolicyArg::Policy(name) => name,
-            ThreadPolicyArg::Os | ThreadPolicyArg::Joint => STAND_IN,
+            ThreadPolicyArg::Os | ThreadPolicyArg::Joint => FALLBACK_POLICY,
         };
         let data = match self.threads {
             ThreadPolicyArg::Os => Some(self.placed_data().unwrap_or(FIRST_TOUCH).to_owned()),

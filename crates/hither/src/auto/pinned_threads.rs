@@ -99,7 +99,7 @@ impl PinnedThreads {
             let living = ProcessAncestry::list_all();
             let freed = living.iter().filter_map(|process| {
                 let entries = self.pins_of(process, &living)?;
-                Some(restore_process(process.pid, process.born, entries))
+                Some(restore_process(process.pid, process.start_time, entries))
             });
             if freed.sum::<usize>() == 0 {
                 return;
@@ -115,7 +115,7 @@ impl PinnedThreads {
     ) -> Option<&HashMap<Tid, PinHistory>> {
         let mut at = process;
         loop {
-            if let Some(entries) = self.processes.get(&(at.pid, at.born)) {
+            if let Some(entries) = self.processes.get(&(at.pid, at.start_time)) {
                 return Some(entries);
             }
             let parent = living.binary_search_by_key(&at.parent, |p| p.pid);
@@ -125,14 +125,15 @@ impl PinnedThreads {
                 break;
             }
             // Parents begin before their children, hence this ends.
-            if (parent.born, parent.pid) >= (at.born, at.pid) {
+            if (parent.start_time, parent.pid) >= (at.start_time, at.pid) {
                 return None;
             }
             at = parent;
         }
         let mut known = self.processes.iter();
-        let of = known.find(|((pid, born), _)| {
-            *born <= at.born && (*pid == at.group || group_of(*pid, living) == Some(at.group))
+        let of = known.find(|((pid, start_time), _)| {
+            *start_time <= at.start_time
+                && (*pid == at.group || group_of(*pid, living) == Some(at.group))
         });
         of.map(|(_, entries)| entries)
     }
@@ -144,7 +145,7 @@ fn group_of(pid: Pid, living: &[ProcessAncestry]) -> Option<Pid> {
 }
 
 /// How many threads got another mask.
-fn restore_process(pid: Pid, born: StartTime, entries: &HashMap<Tid, PinHistory>) -> usize {
+fn restore_process(pid: Pid, start_time: StartTime, entries: &HashMap<Tid, PinHistory>) -> usize {
     let mut freed = 0;
     for tid in procfs::thread_ids(pid) {
         let Ok(mask) = CpuMask::of_thread(tid) else {
@@ -162,7 +163,7 @@ fn restore_process(pid: Pid, born: StartTime, entries: &HashMap<Tid, PinHistory>
             }),
         };
         let natural = giver.map(|giver| giver.last.original_mask());
-        let same = procfs::start_time(pid, pid) == Some(born);
+        let same = procfs::start_time(pid, pid) == Some(start_time);
         let natural = natural.filter(|natural| *natural != mask && same);
         if let Some((natural, thread)) = natural.zip(thread) {
             let done = pinning::set_affinity_of((pid, tid), thread, &natural);
@@ -177,7 +178,7 @@ struct ProcessAncestry {
     pid: Pid,
     parent: Pid,
     group: Pid,
-    born: StartTime,
+    start_time: StartTime,
 }
 
 impl ProcessAncestry {
@@ -199,7 +200,7 @@ impl ProcessAncestry {
             pid,
             parent: family.parent,
             group: family.group,
-            born: family.born,
+            start_time: family.start_time,
         })
     }
 }
@@ -215,13 +216,13 @@ mod tests {
         let units: Vec<u32> = own.cpus().collect();
         let (first, last) = (units[0], units[units.len() - 1]);
         // What the ledger knows, the mask at the end, whether it is given back.
-        let check = |known: &[u32], now: u32, born: i64, expected: bool| {
+        let check = |known: &[u32], now: u32, start_time: i64, expected: bool| {
             let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
             let pid = i32::try_from(child.id()).expect("pid");
             let mut ledger = PinnedThreads::default();
             for &cpu in known {
                 let mut pinned = PinnedThread::read_from_proc(pid, pid, cpu, &own).expect("alive");
-                pinned.process.0 = pinned.process.0.wrapping_add_signed(born);
+                pinned.process.0 = pinned.process.0.wrapping_add_signed(start_time);
                 ledger.insert(pinned);
             }
             CpuMask::single(now).set_affinity(pid).expect("pin");
@@ -229,7 +230,7 @@ mod tests {
             let free = CpuMask::of_thread(pid).expect("mask") == own;
             child.kill().expect("kill");
             child.wait().expect("wait");
-            assert_eq!(free, expected, "{known:?} {now} {born}");
+            assert_eq!(free, expected, "{known:?} {now} {start_time}");
         };
         check(&[last], last, 0, true);
         check(&[first, last], last, 0, true);

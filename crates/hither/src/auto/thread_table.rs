@@ -287,9 +287,9 @@ impl ThreadTable {
     /// Whether the process with this id is the one that the kernel spoke of.
     #[must_use]
     pub fn is_known(&self, pid: Pid) -> bool {
-        let born = procfs::start_time(pid, pid);
+        let start_time = procfs::start_time(pid, pid);
         let mut of = self.live().filter(|(_, thread)| thread.pid == pid);
-        of.any(|(_, thread)| thread.is_of(born))
+        of.any(|(_, thread)| thread.is_of(start_time))
     }
 
     /// Puts a thread on a unit, if it may run there and has not chosen its units itself, and
@@ -332,12 +332,12 @@ impl ThreadTable {
         let Some(pinned) = pinned.filter(|p| thread.is_of(Some(p.thread))) else {
             return Ok(false);
         };
-        let born = pinned.thread;
+        let start_time = pinned.thread;
         if !tell(pinned) {
             return Ok(false);
         }
         let mask = CpuMask::single(cpu.0);
-        let done = pinning::set_affinity_of((thread.pid, tid), born, &mask)?;
+        let done = pinning::set_affinity_of((thread.pid, tid), start_time, &mask)?;
         if done {
             thread.before = thread.assigned_cpu.replace(cpu);
         }

@@ -10,17 +10,17 @@ use nix::libc;
 
 use super::procfs::{self, StartTime};
 
-/// Gives a mask to the thread of a process that began at `born`; false if that one is gone. Whoever has its id now,
+/// Gives a mask to the thread of a process that began at `start_time`; false if that one is gone. Whoever has its id now,
 /// in no time after the kernel has dealt out all others, gets back what its creator has.
 ///
 /// # Errors
 /// As [`CpuMask::set_affinity`], but for a thread that is gone.
 pub fn set_affinity_of(
     (pid, tid): (Pid, Tid),
-    born: StartTime,
+    start_time: StartTime,
     mask: &CpuMask,
 ) -> io::Result<bool> {
-    let is_there = || procfs::start_time(pid, tid) == Some(born);
+    let is_there = || procfs::start_time(pid, tid) == Some(start_time);
     if !is_there() {
         return Ok(false);
     }
@@ -72,16 +72,16 @@ mod tests {
     #[test]
     fn the_thread_that_was_meant_gets_its_mask() {
         let (child, pid) = sleeper();
-        let born = procfs::start_time(pid, pid).expect("it lives");
+        let start_time = procfs::start_time(pid, pid).expect("it lives");
         let own = CpuMask::of_thread(0).expect("mask");
         let one = CpuMask::single(own.cpus().next().expect("a unit"));
-        assert!(set_affinity_of((pid, pid), born, &one).expect("set"));
+        assert!(set_affinity_of((pid, pid), start_time, &one).expect("set"));
         assert_eq!(CpuMask::of_thread(pid).expect("mask"), one);
-        let earlier = StartTime(born.0 - 1);
+        let earlier = StartTime(start_time.0 - 1);
         assert!(!set_affinity_of((pid, pid), earlier, &own).expect("set"));
         assert_eq!(CpuMask::of_thread(pid).expect("mask"), one);
         end(child);
-        assert!(!set_affinity_of((pid, pid), born, &own).expect("set"));
+        assert!(!set_affinity_of((pid, pid), start_time, &own).expect("set"));
     }
 
     #[test]

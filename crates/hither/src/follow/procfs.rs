@@ -70,7 +70,7 @@ pub fn start_time(pid: Pid, tid: Tid) -> Option<StartTime> {
 pub struct ProcessOrigin {
     pub parent: Pid,
     pub group: Pid,
-    pub born: StartTime,
+    pub start_time: StartTime,
 }
 
 /// `None` when the process is gone.
@@ -80,7 +80,7 @@ pub fn process_origin(pid: Pid) -> Option<ProcessOrigin> {
     Some(ProcessOrigin {
         parent: stat_field(&stat, 4)?.parse().ok()?,
         group: stat_field(&stat, 5)?.parse().ok()?,
-        born: StartTime(stat_field(&stat, 22)?.parse().ok()?),
+        start_time: StartTime(stat_field(&stat, 22)?.parse().ok()?),
     })
 }
 
@@ -218,8 +218,8 @@ mod tests {
             process_origin(pid).expect("alive"),
         );
         assert_eq!((its.parent, its.group), (own, ours.group));
-        assert!(its.born >= ours.born);
-        assert_eq!(start_time(pid, pid), Some(its.born));
+        assert!(its.start_time >= ours.start_time);
+        assert_eq!(start_time(pid, pid), Some(its.start_time));
         child.kill().expect("kill");
         child.wait().expect("wait");
         assert_eq!((process_origin(pid), start_time(pid, pid)), (None, None));

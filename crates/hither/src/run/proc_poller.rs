@@ -321,9 +321,10 @@ impl ProcPoller {
             let asked = thread.asked.map(|cpu| CpuMask::single(cpu.0));
             let mask = asked.as_ref().unwrap_or(&self.allowed);
             // It may have ended, or belong to another user now.
-            let born = procfs::start_time(thread.pid, thread.tid);
-            let set = |born| pinning::set_affinity_of((thread.pid, thread.tid), born, mask);
-            if born.is_some_and(|born| set(born).is_ok_and(|done| done)) {
+            let start_time = procfs::start_time(thread.pid, thread.tid);
+            let set =
+                |start_time| pinning::set_affinity_of((thread.pid, thread.tid), start_time, mask);
+            if start_time.is_some_and(|start_time| set(start_time).is_ok_and(|done| done)) {
                 self.known_masks.insert(mask.to_string());
             }
             self.given[place] = Some(mask.to_string());

@@ -76,7 +76,7 @@ pub struct SharingEvidence<'a> {
 
 /// What is left of sharing without the pairs of threads of which both hardly work.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OfThoseThatWork<'a> {
+pub struct BusyThreadsEvidence<'a> {
     /// Of all communication events.
     pub sharing: SharingEvidence<'a>,
     /// Of the coherence events among them; `None` where they were not told apart.

@@ -246,7 +246,7 @@ impl ProfileAnalysis {
             threads: run.active_threads,
             sharing: all.unwrap_or_default(),
             coherence,
-            of_those_that_work: sharing.of_those_that_work(),
+            of_busy_threads: sharing.of_busy_threads(),
             footprint: run.footprint,
             pages: table.len(),
             nodes: setup.nodes,

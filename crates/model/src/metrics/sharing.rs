@@ -1,10 +1,10 @@
 //! What threads share: the communication of a run and of its phases, and of both the coherence events,
 //! where those were told apart.
 use super::communication::{metrics_beside, CommunicationMetrics, UpperTriangle};
-use super::evidence::{comes_again, doubt, Doubt, OfThoseThatWork, SharingEvidence};
+use super::evidence::{comes_again, doubt, BusyThreadsEvidence, Doubt, SharingEvidence};
 use super::phase_detection::{communication_phases, partner_window, DIFF_MIN, WINDOW};
 use super::stable_phases::stable_phases;
-use super::thread_pairs::{pairs_apart, LittleWork};
+use super::thread_pairs::{pairs_apart, LightThreads};
 use crate::units::nanos_to_seconds;
 use hither_profile::{CommMatrix, PairComm, Profile};
 use serde::Serialize;
@@ -58,11 +58,11 @@ pub(super) struct Sharing {
     /// Whether the same pairs come again.
     pub come_again: [bool; 2],
     /// The same without what threads share that hardly work; `None` where they share nothing.
-    without_little: Option<WithoutLittle>,
+    without_light_threads: Option<WithoutLightThreads>,
 }
 
 /// What is left without the pairs of threads that hardly work.
-struct WithoutLittle {
+struct WithoutLightThreads {
     /// What those execute, of all instructions.
     share: f64,
     /// All events, and the coherence events.
@@ -108,7 +108,7 @@ impl Sharing {
             true => of_phases(&phases),
             false => of_phases(&phase_rows(profile, pairs, &ranges)),
         };
-        let without_little = WithoutLittle::of_run(profile, pairs, &ranges, accesses);
+        let without_light_threads = WithoutLightThreads::of_run(profile, pairs, &ranges, accesses);
         Sharing {
             phases,
             by_heterogeneity,
@@ -117,7 +117,7 @@ impl Sharing {
                 comes_again(profile, all_of),
                 known && comes_again(profile, coherence_of),
             ],
-            without_little,
+            without_light_threads,
             matrix,
             working,
             communication,
@@ -127,10 +127,10 @@ impl Sharing {
 
     /// The same without what threads share that hardly work, and what those execute of all instructions; nothing
     /// where they share nothing.
-    pub fn of_those_that_work(&self) -> Option<OfThoseThatWork<'_>> {
-        let without = self.without_little.as_ref()?;
+    pub fn of_busy_threads(&self) -> Option<BusyThreadsEvidence<'_>> {
+        let without = self.without_light_threads.as_ref()?;
         let [all, coherence] = [0, 1].map(|kind| without.kinds[kind].evidence());
-        Some(OfThoseThatWork {
+        Some(BusyThreadsEvidence {
             sharing: all,
             coherence: self.coherence.is_some().then_some(coherence),
             left_out: without.share,
@@ -154,14 +154,14 @@ impl Sharing {
     }
 }
 
-impl WithoutLittle {
+impl WithoutLightThreads {
     fn of_run(
         profile: &Profile,
         (working, apart): (&[bool], &[(u32, u32)]),
         ranges: &[Range<usize>],
         accesses: u64,
-    ) -> Option<WithoutLittle> {
-        let little = LittleWork::of(profile, working);
+    ) -> Option<WithoutLightThreads> {
+        let little = LightThreads::of(profile, working);
         let between = |pair: &PairComm| little.both(pair.i, pair.j);
         if !profile.comm.iter().any(between) {
             return None;
@@ -193,7 +193,7 @@ impl WithoutLittle {
                 comes_again: comes_again(profile, events),
             }
         };
-        Some(WithoutLittle {
+        Some(WithoutLightThreads {
             share: little.share,
             kinds: [kind(all_of), kind(coherence_of)],
         })

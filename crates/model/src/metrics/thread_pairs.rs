@@ -54,16 +54,16 @@ pub fn pairs_apart(profile: &Profile, chosen: &[bool]) -> Vec<(u32, u32)> {
 
 /// Threads at work that do little of it, by their instructions.
 #[derive(Clone, Debug)]
-pub struct LittleWork {
+pub struct LightThreads {
     does_little: Vec<bool>,
     /// What they execute together, of all instructions of the threads at work.
     pub share: f64,
 }
 
-impl LittleWork {
+impl LightThreads {
     /// Of the threads that work. None does little where instructions were not counted.
     #[must_use]
-    pub fn of(profile: &Profile, working: &[bool]) -> LittleWork {
+    pub fn of(profile: &Profile, working: &[bool]) -> LightThreads {
         let threads = profile.threads.iter().zip(working);
         let at_work = || threads.clone().filter(|(_, works)| **works);
         let all: f64 = at_work().map(|(t, _)| t.instructions as f64).sum();
@@ -78,7 +78,7 @@ impl LittleWork {
             .zip(&does_little)
             .filter(|(_, little)| **little);
         let theirs: f64 = of_little.map(|(t, _)| t.instructions as f64).sum();
-        LittleWork {
+        LightThreads {
             does_little,
             share: theirs / all.max(1.0),
         }

@@ -113,7 +113,7 @@ type NamedPolicy = (String, Box<dyn DataPolicy>);
 
 /// Places threads that nothing else places: where a placement is compared with none, and where a program
 /// must make do with one of threads that are left to the system.
-pub const STAND_IN: &str = "scatter";
+pub const FALLBACK_POLICY: &str = "scatter";
 
 /// Spreads threads over nodes and caches, those that share near one another.
 pub const SPREAD: &str = "locality-spread";

@@ -1,7 +1,7 @@
 //! Threads to units: for the whole run, or for each phase that is worth it.
 use super::input::MapInput;
 use super::machine::MapTarget;
-use super::options::{MapOptions, PhaseOptions, STAND_IN};
+use super::options::{MapOptions, PhaseOptions, FALLBACK_POLICY};
 use anyhow::{anyhow, bail, Result};
 use hither_model::map::phase_plan::{
     self, plan_threads_by_period, plan_threads_by_rule, plan_threads_together, PhaseRule,
@@ -78,7 +78,7 @@ impl<'a> ThreadPlacer<'a> {
         match old {
             Some(old) => current_assignment(old, self.input, self.target),
             None => self
-                .place(STAND_IN, &self.input.comm, None)
+                .place(FALLBACK_POLICY, &self.input.comm, None)
                 .map_err(|e| anyhow!(e)),
         }
     }

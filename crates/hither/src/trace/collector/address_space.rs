@@ -161,13 +161,13 @@ impl AddressSpaceHistory {
 mod tests {
     use super::*;
 
-    fn interval(start: u64, end: u64, region: u32, born: u32) -> RegionInterval {
+    fn interval(start: u64, end: u64, region: u32, generation: u32) -> RegionInterval {
         RegionInterval {
             start,
             end,
             region,
             offset: 0,
-            generation: born,
+            generation,
         }
     }
 
@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn of_many_mappings_in_turn_none_is_forgotten() {
         let mut s = AddressSpaceHistory::default();
-        for born in 1..=100_000 {
-            s.map(interval(10, 14, born, born));
+        for generation in 1..=100_000 {
+            s.map(interval(10, 14, generation, generation));
             s.unmap(10, 14);
         }
         let region = |generation| s.interval_at(12, generation).map(|i| i.region);

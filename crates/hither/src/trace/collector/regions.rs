@@ -204,7 +204,7 @@ impl RegionMap {
     ) {
         let pages = pages_around(start, end.saturating_sub(start));
         let replaced = self.space(process).carve(pages.0, pages.1);
-        let born = replaced
+        let oldest = replaced
             .iter()
             .map(|i| i.generation)
             .min()
@@ -235,7 +235,7 @@ impl RegionMap {
                 self.budget.spend(LATE_MODULE_BYTES);
             }
         }
-        self.map_interval(process, pages, region, born);
+        self.map_interval(process, pages, region, oldest);
     }
 
     /// A mapping was made by the thread with this key, or existed when the process started.

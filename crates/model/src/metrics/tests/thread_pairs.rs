@@ -1,7 +1,7 @@
 //! Pairs of threads that never run at the same time, or hardly work, are no reason to place threads.
 use super::{close, four_nodes, uses};
 use crate::metrics::communication::residual_heterogeneity;
-use crate::metrics::thread_pairs::{pairs_apart, LittleWork};
+use crate::metrics::thread_pairs::{pairs_apart, LightThreads};
 use crate::metrics::verdict::MappingVerdict;
 use crate::metrics::MetricsReport;
 use hither_profile::*;
@@ -151,7 +151,7 @@ fn who_serves_a_thread_that_works_is_worth_being_near() {
         10_000_000, 10_000_000, 10_000_000, 10_000_000, 100_000, 100_000, 100_000, 100_000,
     ];
     let profile = run(work, |_, _| true, served);
-    let little = LittleWork::of(&profile, &[true; 8]);
+    let little = LightThreads::of(&profile, &[true; 8]);
     assert_eq!(
         little.pairs(&[true; 8]),
         [(4, 5), (4, 6), (4, 7), (5, 6), (5, 7), (6, 7)]

@@ -1,5 +1,5 @@
 //! The verdict: whether placing threads, pages, both or neither would help this program, and why.
-use super::evidence::{OfThoseThatWork, SharingEvidence};
+use super::evidence::{BusyThreadsEvidence, SharingEvidence};
 use super::memory_traffic::PageTraffic;
 use super::thresholds::{ACC_RIGHT, COHERENCE_MIN, FAR_FETCH};
 use crate::units;
@@ -19,7 +19,7 @@ pub struct VerdictInput<'a> {
     /// The coherence events among them; `None` where they were not told apart.
     pub coherence: Option<SharingEvidence<'a>>,
     /// Both without what threads share that hardly work; `None` where they share nothing.
-    pub of_those_that_work: Option<OfThoseThatWork<'a>>,
+    pub of_busy_threads: Option<BusyThreadsEvidence<'a>>,
     /// Pages used times their size, bytes.
     pub footprint: u64,
     /// Pages used.

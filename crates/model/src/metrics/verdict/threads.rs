@@ -23,7 +23,7 @@ pub(super) fn thread_mapping(e: &VerdictInput) -> (Answer, String) {
 
 /// The answer less what threads have between them that hardly work: nobody waits for what they could save.
 fn threads_that_work(e: &VerdictInput, (answer, why): (Answer, String)) -> (Answer, String) {
-    let Some(left) = e.of_those_that_work.filter(|_| answer != Answer::No) else {
+    let Some(left) = e.of_busy_threads.filter(|_| answer != Answer::No) else {
         return (answer, why);
     };
     let without = VerdictInput {
