@@ -30,7 +30,7 @@ fn profile() -> Profile {
             i: ThreadIx(i),
             j: ThreadIx(j),
             events,
-            ..PairComm::default()
+            coherence: events / 2,
         };
         pairs(s).map(cell)
     });
@@ -78,6 +78,7 @@ fn meta() -> ProfileMeta {
         end: RunEnd::Exited { status: 0 },
         limits: vec!["libm.so.6 has no symbols: its functions have no names".to_owned()],
         comm_slices: 1,
+        has_coherence: true,
         page_slices: 60,
         ..ProfileMeta::default()
     }
@@ -271,6 +272,7 @@ fn json_has_the_documented_names() {
     assert_eq!(json["setup"]["nodes"], 4);
     // Pairs 0-1, 2-3 with 60 x 5000 events and 0-2, 1-3 with 60 x 2000.
     assert_eq!(json["communication"]["events"], 840_000);
+    assert_eq!(json["coherence"]["events"], 420_000);
     assert_eq!(json["phases"][1]["first"], 60);
     assert_eq!(
         json["phases"][1]["matrix"][0],

@@ -131,7 +131,12 @@ impl TerminalStyle {
             cells.map(display_width).max().unwrap_or(0)
         };
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let beside: usize = (1..columns).map(|c| width_of(c) + PADDING).sum();
+        // Text in the last column is broken at blanks.
+        let needed = |column| match right.contains(&column) || column + 1 < columns {
+            true => width_of(column),
+            false => width_of(column).min(self.width / 2),
+        };
+        let beside: usize = (1..columns).map(|c| needed(c) + PADDING).sum();
         let room = self.width.saturating_sub(1 + beside + PADDING);
         if right.contains(&0) || room < header.first().map_or(1, |h| h.len().max(1)) {
             return BTreeSet::new();
@@ -209,6 +214,21 @@ mod tests {
         assert_eq!(
             style.table(&["name", "reads", "writes"], rows, &[1, 2]),
             want
+        );
+        // Text in the last column is broken before a name loses its place.
+        let style = TerminalStyle { width: 38, ..style };
+        let row = |name: &str| [name, "12", "words that break at blanks"].map(str::to_owned);
+        let rows = vec![row("grid").to_vec(), row("boundary").to_vec()];
+        let lines = style.table(&[], rows, &[1]);
+        let firsts: Vec<_> = lines.lines().map(|l| l.get(..14).unwrap_or("")).collect();
+        assert_eq!(
+            firsts,
+            [
+                "  grid      12",
+                "              ",
+                "  boundary  12",
+                "              "
+            ]
         );
     }
 }

@@ -185,7 +185,7 @@ fn communication_figures(r: &MetricsReport) -> Vec<RunFigure> {
             "coherence time",
             r.verdict.coherence_time,
             Share,
-            "of the threads' time that those can take at most, about",
+            "of the threads' time that those take at most",
         )
         .requires(of_pairs.then(|| format!("at least {}", percent(TIME_MIN)))),
         number(
@@ -211,7 +211,7 @@ fn page_figures(r: &MetricsReport) -> Vec<RunFigure> {
     let main_node = format!("accesses by each page's main node, {lowest:.0} to 100 %");
     let moves = pages.map(|p| &p.timeline).map_or_else(String::new, |t| {
         let (once, more) = (count(t.moved_once), count(t.moved_more));
-        format!("page moves to follow use ({once} once, {more} more often)")
+        format!("page moves ({once} once, {more} more often)")
     });
     let fetches = r.run.traffic == TrafficUnit::Fetches;
     let mut all = vec![
@@ -264,7 +264,7 @@ fn page_figures(r: &MetricsReport) -> Vec<RunFigure> {
         share(
             "Acc_app fetches",
             first.map(|f| f.app),
-            "fetches from pages that first touch puts on the right node",
+            "fetches from pages that first touch puts right",
         ),
         share(
             "local fetches",
