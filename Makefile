@@ -24,7 +24,7 @@ DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
 .PHONY: all build programs demo docs check test soak fuzz audit dist format install uninstall clean help
-.PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-structures bench-memory bench-fetches bench-communication bench-rebuild bench-growth bench-policies screenshots build-packages test-packages toolchain
+.PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-structures bench-memory bench-fetches bench-communication bench-rebuild bench-growth bench-policies bench-harmless screenshots build-packages test-packages toolchain
 
 all: build
 
@@ -49,7 +49,8 @@ help:
 	@echo 'make bench-fetches PROGRAMS=DIR     fetches against misses of simulated private caches'
 	@echo 'make bench-communication PROGRAMS=DIR  who shares with whom: alone, beside a load, sampled, oracle'
 	@echo 'make bench-growth            how the cost of tracing grows, one size of a program at a time'
-	@echo 'make bench-policies          thread policies against implementations from the papers'
+	@echo 'make bench-policies          policies against implementations from the papers'
+	@echo 'make bench-harmless PROGRAMS=DIR    what map does without a policy against the system, simulated'
 	@echo 'make bench-rebuild           processor time of a build after one constant changed'
 	@echo 'make screenshots             pictures of the pages of the example programs'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
@@ -198,6 +199,9 @@ bench-communication: build
 
 bench-policies: build
 	python3 bench/policies.py $(HITHER) $(BENCH_ARGS)
+
+bench-harmless: build
+	python3 bench/harmless.py $(HITHER) "$(PROGRAMS)" $(BENCH_ARGS)
 
 bench-rebuild: build
 	python3 bench/rebuild.py

@@ -1,5 +1,5 @@
-"""Are policies for threads what their papers define? Each is implemented here once more, short and slow,
-from the paper, and compared on random communication.
+"""Are policies what their papers define? Each is implemented here once more, short and slow, from the paper, and
+compared on random communication, and in profile_policies.py on random use of pages and over time.
 
     policies.py HITHER [INSTANCES]    a row per policy: instances compared, mismatches
 
@@ -13,6 +13,11 @@ balanced-locality   Locality and Balance 4: the same as eagermap, but a group th
                     of its level takes who communicates least, and each begins with who communicates most
 balance             Locality and Balance 4: the thread with most communication to the PU with least
 load-balance        the same with the work of threads
+most-access         OPT eq. 8; `over time`: moved where another node accesses a page most, once in 10 s at most (OPT 6.3)
+kmaf                kMAF eq. 6 and its ageing, from the first toucher's node; `over time`: when as well
+balanced, locality-balance, interleave   hither's own: docs/policies.md
+opt                 the five conditions of OPT 6.2.2 in each slice, with the phases of eq. 4: when threads move, and to which
+                    node; the mapping itself is libscotch's, of `hither map --matrix --policy scotch`
 
 Several placements may be equally good, so what is compared is what the policy decides: the weight
 inside groups, level by level, or the amount on each PU. Ends with status 1 where one differs."""
@@ -22,6 +27,8 @@ import random
 import subprocess
 import sys
 import tempfile
+
+from profile_policies import FOUND_IN_PROFILES, compare_profile, example_made
 
 MACHINE, SIZES = "pack:2 core:2 pu:2", (2, 2, 2)  # from the leaves up
 
@@ -223,15 +230,19 @@ def compare(hither, policy, draw):
     return weights(asked, groups_of(pus, SIZES)), weights(asked, by_eagermap(asked, SIZES))
 
 
+THREAD_POLICIES = ("exact", "matching", "eagermap", "distance", "balanced-locality", "balance", "load-balance")
+
+
 def main():
     hither, instances = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100
-    wrong = 0
-    print(f"{'policy':<17} {'instances':>9} {'mismatches':>10}")
-    for policy in ("exact", "matching", "eagermap", "distance", "balanced-locality", "balance", "load-balance"):
+    tools, wrong = (hither, example_made()), 0
+    print(f"{'policy':<22} {'instances':>9} {'mismatches':>10}")
+    for policy in THREAD_POLICIES + FOUND_IN_PROFILES:
         draw = random.Random(policy)
-        both = [compare(hither, policy, draw) for _ in range(instances)]
+        both = [compare_profile(tools, policy, draw) if policy in FOUND_IN_PROFILES else compare(hither, policy, draw)
+                for _ in range(instances)]
         differ = sum(ours != papers for ours, papers in both)
-        print(f"{policy:<17} {instances:>9} {differ:>10}", flush=True)
+        print(f"{policy:<22} {instances:>9} {differ:>10}", flush=True)
         wrong += differ
     sys.exit(wrong > 0)
 
