@@ -140,11 +140,23 @@ impl ProfileVerdict {
         input: &MapInput,
         target: &MapTarget,
     ) -> Result<Option<f64>> {
-        let used = share_of_caches(&target.tree, &assigned_units(options, input, target)?);
+        let units = input.units_of_placed(&assigned_units(options, input, target)?);
+        let used = share_of_caches(&target.tree, &working_units(&units, &input.load));
         let room = self.cache_bytes as f64 * used;
         let needed = used < 1.0 && self.cache_bytes > 0 && self.footprint as f64 > room;
         Ok(needed.then_some(used))
     }
+}
+
+/// The units of threads that work. A shell that starts a program does more than the thousandth of the busiest
+/// thread's work below which threads are not placed; where it alone has a cache, that cache is idle: NPB MG on
+/// two packages was placed on one, whose cache is too small for its data.
+fn working_units(units: &[u32], load: &[u64]) -> Vec<u32> {
+    const LEAST: u64 = 100;
+    let busiest = load.iter().copied().max().unwrap_or(0);
+    let works = |load: u64| load.saturating_mul(LEAST) >= busiest;
+    let working = units.iter().zip(load).filter(|(_, load)| works(**load));
+    working.map(|(unit, _)| *unit).collect()
 }
 
 /// Which share of the outermost caches has a thread; of nodes, where no caches are known.
@@ -166,5 +178,17 @@ fn share_of_caches(tree: &TopologyTree, units: &[u32]) -> f64 {
     match all {
         0 => 1.0,
         all => f64::from(used) / f64::from(all),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_whose_thread_hardly_works_is_idle() {
+        assert_eq!(working_units(&[8, 0, 1], &[2, 1000, 900]), [0, 1]);
+        assert_eq!(working_units(&[8, 0, 1], &[10, 1000, 900]), [8, 0, 1]);
+        assert_eq!(working_units(&[3, 5], &[0, 0]), [3, 5]);
     }
 }
