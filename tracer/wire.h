@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 17
+#define HI_VERSION 18
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -104,6 +104,7 @@ struct hi_header {
   uint32_t next_user_node; /* the collector sets it to the first of a half before a slice */
   uint32_t lost_users;     /* users of lines for which no node was left */
   uint64_t lost_events;
+  uint64_t displaced_users;                        /* of lines, by later ones */
   uint64_t event_head;                             /* next slot to reserve (monotonic) */
   uint64_t event_tail;                             /* collector: next slot to consume (monotonic) */
   uint64_t arena_busy[(HI_MAX_THREADS + 63) / 64]; /* bit per arena in use */
@@ -302,8 +303,7 @@ struct hi_event {
   uint64_t a[6];
 };
 
-/* A page of one process, or of an object that processes share. first_thread is written
- * last; 0 means that the id is not in use. */
+/* A page of one process, or of an object that processes share. first_thread is written last; 0: the id is not in use. */
 struct hi_page {
   uint64_t va; /* page number in the address space of the process that touched it first */
   uint32_t process;
@@ -429,9 +429,8 @@ struct hi_comm {
 /* directory: uint32_t[HI_MAX_THREADS][HI_MAX_PAGES / HI_BLOCK_PAGES]: block ordinal, 0: none */
 /* owners: struct hi_owner[HI_MAX_BLOCKS]; dirty: uint8_t[HI_MAX_BLOCKS], set by the
  * owner after a change, cleared by the collector before it reads the block */
-/* object counts: struct hi_object_count[HI_MAX_THREADS][HI_PROCESS_OBJECTS], by the thread's
- * index and the id in its process; object use: a bit per HI_OBJECT_GROUP ids of each thread,
- * set once one of them has been counted */
+/* object counts: struct hi_object_count[HI_MAX_THREADS][HI_PROCESS_OBJECTS], by the thread's index and the id in its
+ * process; object use: a bit per HI_OBJECT_GROUP ids of each thread, set once one of them has been counted */
 /* The users of a page. Most pages have one thread in a slice: then `word` is as that of a line with one user, and of
  * `lines`, a bit each, that user has accessed those that are set; the line that is sampled for fetches
  * (core/private_cache.h; there is one at most) has the version in the word. Once two threads have used a page in
@@ -440,17 +439,19 @@ struct hi_page_users {
   uint64_t word, lines;
 };
 /* shadow: uint64_t per line; (4096 >> line_log2) words per page id, of pages that several threads use: others take no
- * memory there. A word has the epoch of a
- * slice and the users of the line in it: threads that have accessed it. One or two: second user << 16
- * | first user. More, HI_USERS: a node, its high bits where the second user was; it has the first users,
- * in the order in which they came, and the next node those that came then. In the bits that thread
- * numbers leave free is the line's version. With header.sharers see core/oracle_lean.c. */
+ * memory there. A word has the epoch of a slice and the users of the line in it: threads that have accessed it. One or
+ * two: second user << 16 | first user. More, HI_USERS: a node, its high bits where the second user was; it has the first
+ * users, in the order in which they came, and the next node those that came then; the last of HI_LINE_NODES has a count
+ * in place of the next node, and who comes takes the place of the first: those stay that came last. In the bits that
+ * thread numbers leave free is the line's version. With header.sharers see core/oracle_lean.c. */
 #define HI_USERS (1ull << 63)
 #define HI_SHADOW_EPOCH 32u
 #define HI_SHADOW_THREAD 0x1fffull
 #define HI_SHADOW_SECOND 16u
 #define HI_SHADOW_BITS 13u
 #define HI_NODE_USERS 6u
+#define HI_LINE_NODES 86u /* of a line */
+#define HI_LINE_USERS (HI_LINE_NODES * HI_NODE_USERS)
 /* Marks of a user in a node. MISSES: its next access to the line misses, and then it finds all who have come
  * meanwhile; threads that join need not tell it. Others set it, before they make sure that it is so; the user
  * clears it once it has entered the line, before it lists the others. SETTLED: all that it did with the line is
@@ -462,8 +463,7 @@ struct hi_user_node {
   uint16_t user[HI_NODE_USERS];
   uint32_t next; /* 0: none yet */
 };
-/* user counts, with HI_FLAG_ORACLE: struct hi_line_use[HI_USER_NODES][HI_NODE_USERS], what each user in
- * a node has done with the line */
+/* user counts, with HI_FLAG_ORACLE: struct hi_line_use[HI_USER_NODES][HI_NODE_USERS], what each in a node has done */
 #define HI_VERSION_LOW 13u
 #define HI_VERSION_HIGH 29u
 #define HI_VERSION_BITS (7ull << HI_VERSION_LOW | 7ull << HI_VERSION_HIGH)

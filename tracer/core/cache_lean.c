@@ -201,14 +201,16 @@ static bool join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
 
 /* Tells those who used the line before that this thread has joined it. Where they are many, those whose next
  * access misses are marked, so that the next who join need not look at their entries. */
-static void tell_others(struct hi_local *t, const struct hi_side *s, uint64_t word, uint64_t line) {
+static void tell_others(struct hi_local *t, const struct hi_side *s, uint64_t word, uint64_t line, enum hi_came came) {
   uint32_t page = hi_side_page(s);
   if (HI_LIKELY(!hi_many_others(t, s))) {
     for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) join(t, other, page, line);
     return;
   }
   struct hi_user_walk users = hi_walk_users(word);
-  for (uint32_t other; (other = hi_next_user(&users)) && other != t->index;) {
+  for (uint32_t other; (other = hi_next_user(&users));) {
+    if (other == t->index && came == HI_CAME_LAST) return;
+    if (other == t->index) continue;
     if (users.found & HI_USER_MISSES || join(t, other, page, line)) continue;
     hi_mark_user(&users, HI_USER_MISSES);
     recall_entry(t, other, page, line);
@@ -260,10 +262,10 @@ static void share_used(struct hi_local *t, struct hi_side *s, uint64_t *word, ui
     __atomic_store_n(word, hi_users_word(t, v, t->index), __ATOMIC_RELAXED);
     return;
   }
-  bool joins = hi_register_user(t, word);
+  enum hi_came came = hi_register_user(t, word);
   v = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-  hi_list_others(t, s, v, joins);
-  if (joins) tell_others(t, s, v, line);
+  hi_list_others(t, s, v, came == HI_CAME_LAST);
+  if (came != HI_CAME_BEFORE) tell_others(t, s, v, line, came);
 }
 
 static inline void share(struct hi_local *t, struct hi_side *s, uint32_t mapped, uint64_t line) {

@@ -8,7 +8,6 @@
 #include "state.h"
 
 #define HI_MANY_OTHERS (2 * HI_NODE_USERS)
-#define HI_MAX_NODES (HI_MAX_THREADS / HI_NODE_USERS + 1) /* of a line */
 
 /* Whether a shadow word is of the thread's slice. */
 static inline bool hi_in_slice(const struct hi_local *t, uint64_t word) {
@@ -55,7 +54,7 @@ static inline uint32_t hi_next_user(struct hi_user_walk *w) {
   }
   if (w->at == HI_NODE_USERS) {
     uint32_t next = __atomic_load_n(&w->node->next, __ATOMIC_ACQUIRE);
-    if (!next || ++w->nodes > HI_MAX_NODES) return 0;
+    if (!next || ++w->nodes >= HI_LINE_NODES) return 0;
     w->node = &hi_run.user_nodes[next % HI_USER_NODES];
     w->at = 0;
   }
@@ -77,7 +76,12 @@ static inline void hi_mark_user(const struct hi_user_walk *w, uint16_t mark) {
 
 /* line_users_lean.c */
 uint32_t hi_new_node(uint32_t a, uint32_t b, uint32_t c);
-bool hi_register_user(struct hi_local *t, uint64_t *word);
+enum hi_came {
+  HI_CAME_BEFORE, /* it was a user already */
+  HI_CAME_LAST,   /* those behind it have come meanwhile */
+  HI_TOOK_PLACE,  /* of one that is no longer among them: all came before it */
+};
+enum hi_came hi_register_user(struct hi_local *t, uint64_t *word);
 void hi_list_others(struct hi_local *t, struct hi_side *s, uint64_t word, bool before);
 
 static inline uint16_t *hi_list(const struct hi_local *t, uint16_t others) {

@@ -18,50 +18,63 @@ uint32_t hi_new_node(uint32_t a, uint32_t b, uint32_t c) {
   return at;
 }
 
-/* Whether the thread is appended to the users in a node and those behind it; false if it is there, from now on
- * without marks. */
-static bool append(const struct hi_local *t, uint32_t at) {
+/* There are HI_LINE_USERS: the thread takes the place of the one that came first of them. What comes behind the `last`
+ * node counts whose turn it is. */
+static enum hi_came take_place(const struct hi_local *t, uint32_t first, struct hi_user_node *last) {
+  uint32_t place = __atomic_fetch_add(&last->next, 1, __ATOMIC_RELAXED) % HI_LINE_USERS, at = first;
+  for (uint32_t nodes = place / HI_NODE_USERS; nodes > 0; nodes--) at = hi_run.user_nodes[at % HI_USER_NODES].next;
+  at %= HI_USER_NODES;
+  uint32_t i = place % HI_NODE_USERS;
+  __atomic_store_n(&hi_run.user_nodes[at].user[i], (uint16_t)t->index, __ATOMIC_RELEASE);
+  if (HI_UNLIKELY(hi_run.user_counts)) hi_run.user_counts[at * HI_NODE_USERS + i] = (struct hi_line_use){0};
+  __atomic_fetch_add(&hi_run.header->displaced_users, 1, __ATOMIC_RELAXED);
+  return HI_TOOK_PLACE;
+}
+
+/* Appends the thread to the users in a node and those behind it, unless it is there, from now on without marks. */
+static enum hi_came append(const struct hi_local *t, uint32_t first) {
   uint16_t me = (uint16_t)t->index;
-  for (uint32_t nodes = 0; nodes <= HI_MAX_NODES; nodes++) {
+  uint32_t at = first;
+  for (uint32_t nodes = 1;; nodes++) {
     struct hi_user_node *node = &hi_run.user_nodes[at % HI_USER_NODES];
     for (uint32_t i = 0; i < HI_NODE_USERS; i++) {
       uint16_t user = __atomic_load_n(&node->user[i], __ATOMIC_RELAXED);
       if ((user & HI_SHADOW_THREAD) == me) {
         if (user != me) __atomic_fetch_and(&node->user[i], HI_SHADOW_THREAD, __ATOMIC_ACQ_REL);
-        return false;
+        return HI_CAME_BEFORE;
       }
       if (user) continue;
       if (__atomic_compare_exchange_n(&node->user[i], &user, me, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        return true;
+        return HI_CAME_LAST;
     }
+    if (nodes == HI_LINE_NODES) return take_place(t, first, node);
     uint32_t next = __atomic_load_n(&node->next, __ATOMIC_ACQUIRE);
     if (!next) {
       uint32_t made = hi_new_node(me, 0, 0);
       if (!made || __atomic_compare_exchange_n(&node->next, &next, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
-        return true;
+        return HI_CAME_LAST;
     }
     at = next;
   }
-  return false;
 }
 
-/* Makes the thread a user of the line; true if it was none before. */
-bool hi_register_user(struct hi_local *t, uint64_t *word) {
+/* Makes the thread a user of the line. */
+enum hi_came hi_register_user(struct hi_local *t, uint64_t *word) {
   uint64_t next, v = __atomic_load_n(word, __ATOMIC_ACQUIRE);
   uint32_t me = t->index;
   do {
     uint32_t first = hi_first_user(v), second = hi_second_user(v);
     if (!hi_in_slice(t, v)) next = hi_users_word(t, v, me);
     else if (v & HI_USERS) return append(t, hi_node_of(v));
-    else if (first == me || second == me) return false;
+    else if (first == me || second == me) return HI_CAME_BEFORE;
     else if (!second) next = hi_users_word(t, v, (uint64_t)me << HI_SHADOW_SECOND | first);
     else {
       uint32_t node = hi_new_node(first, second, me);
-      if (!node) return true;
+      if (!node) return HI_CAME_LAST;
       next = hi_node_word(t, v, node);
     }
   } while (!__atomic_compare_exchange_n(word, &v, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-  return true;
+  return HI_CAME_LAST;
 }
 
 static bool same(const uint16_t *a, const uint16_t *b) {

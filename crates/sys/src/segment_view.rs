@@ -26,6 +26,8 @@ pub struct SegmentLosses {
     /// Users of lines with whom accesses do not count.
     pub users: u32,
     pub events: u64,
+    /// Users of lines whose places later ones took.
+    pub displaced_users: u64,
 }
 
 /// One record of the event ring with its string.
@@ -92,6 +94,7 @@ impl Segment {
             chunks: self.load_u32(header_at!(lost_chunks)),
             users: self.load_u32(header_at!(lost_users)),
             events: self.load_u64(header_at!(lost_events)),
+            displaced_users: self.load_u64(header_at!(displaced_users)),
         }
     }
 

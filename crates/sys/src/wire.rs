@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -33,6 +33,7 @@ pub const ALIASES: u32 = 1 << 18;
 pub const BLOCK_PAGES: u32 = 64;
 pub const PAGE_GROUPS: u32 = MAX_PAGES / BLOCK_PAGES;
 pub const USER_NODES: u32 = 1 << 26;
+pub const LINE_USERS: u32 = 516;
 pub const NODE_USERS: u32 = 6;
 pub const RECORD_BLOCKS: u32 = 1 << 20;
 pub const RECORD_BYTES: u32 = 1 << 28;
@@ -155,6 +156,7 @@ pub struct SegmentHeader {
     pub next_user_node: u32,
     pub lost_users: u32,
     pub lost_events: u64,
+    pub displaced_users: u64,
     pub event_head: u64,
     pub event_tail: u64,
     pub arena_busy: [u64; MAX_THREADS.div_ceil(64) as usize],

@@ -161,6 +161,30 @@ fn users_that_come_one_after_the_other() {
     }
 }
 
+/// Of more users than are remembered, an access counts with those that came last.
+#[test]
+fn more_users_of_a_line_than_are_remembered() {
+    let (n, remembered, w) = (600usize, 516, 8);
+    let p = run(&format!("late_readers {n} 1 {w}"))
+        .with(ONE_SLICE)
+        .profile();
+    let said = p.meta.limits.iter().any(|l| l.contains("516 users"));
+    assert!(said, "{:?}", p.meta.limits);
+    let (m, all) = (p.matrix(), (n as u64 - 1) * w);
+    for reader in 2..n {
+        // The writer comes anew once it has lost its place.
+        let first = reader.saturating_sub(remembered);
+        for other in 1..first {
+            let events = m.get(other, reader);
+            assert!(events < all / 10, "{other} {reader}: {events}");
+        }
+        for other in first + 3..reader {
+            let events = m.get(other, reader);
+            assert!(events >= all, "{other} {reader}: {events}");
+        }
+    }
+}
+
 /// Where threads take turns as the machine lets them, the cells are still the oracle's, but for
 /// who came first.
 #[test]
