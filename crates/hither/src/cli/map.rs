@@ -71,11 +71,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(DefaultPlacement::Place(with, why)) = &choice {
         (options, because) = (MapOptions::clone(with), format!("{why} "));
     }
-    let (mut placement, solution) = place(&options, &input, &target, old.as_ref())?;
     if let Some(DefaultPlacement::Leave(why)) = choice {
+        // Where pages would lie is not asked, and to place millions takes as long as to find that out.
+        input.keep_one_page();
+        let (placement, _) = place(&options, &input, &target, None)?;
         finish(&placement.without_bindings(why), None, &output, args)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let (mut placement, solution) = place(&options, &input, &target, old.as_ref())?;
     placement.why = because + &placement.why;
     if let Some(named) = args.named_policy() {
         placement = named.left_to_system(placement);

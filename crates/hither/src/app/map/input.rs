@@ -74,6 +74,14 @@ impl MapInput {
         all.into_iter().map(|unit| unit.unwrap_or(rest)).collect()
     }
 
+    /// Leaves a page at most to be placed, so that what cannot be placed at all is still refused.
+    pub fn keep_one_page(&mut self) {
+        if let Some(profile) = &mut self.profile {
+            profile.pages = profile.pages.rows().take(1).collect();
+            profile.first_touch = profile.first_touch.rows().take(1).collect();
+        }
+    }
+
     /// A sentence, where threads are placed by roles.
     pub fn roles_sentence(&self) -> Option<String> {
         let all = self.recorded.as_ref()?.threads.len();
