@@ -83,7 +83,7 @@ pub fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost)
     say(
         lost.displaced_users > 0,
         format!(
-            "Some lines had more than {0} users in a slice: accesses to such a line count as communication with the {0} threads that came to it last.",
+            "Some lines had more than {0} users in a slice: accesses to such a line count as communication with the {0} that came to it last.",
             wire::LINE_USERS
         ),
     );
