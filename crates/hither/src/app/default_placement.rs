@@ -41,11 +41,7 @@ pub fn choose(
     let seen = ProfileVerdict::of(profile, options, target)?;
     let simulated = match recording {
         Some(recording) => {
-            let mut policies = vec![SPREAD, "scatter"];
-            // Pieces of windows do not fill the caches of a machine: they do not show what it costs to do without some.
-            if seen.idle_caches_needed(options, input, target)?.is_none() {
-                policies.insert(0, options.policy);
-            }
+            let policies = [options.policy, SPREAD, "scatter"];
             best_in_short(options, &policies, recording, progress)?
         }
         None => None,

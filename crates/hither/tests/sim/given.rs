@@ -303,10 +303,10 @@ fn the_default_is_what_a_short_simulation_finds() {
     assert!(out.contains("`hither stat` says"), "{out}");
 }
 
-/// Pieces of windows do not fill caches, so that they do not show what it costs to leave some idle.
+/// Windows alone do not fill caches, so that they do not show what it costs to leave some idle.
 #[test]
 fn caches_that_data_need_are_not_left_idle_for_what_pieces_of_windows_show() {
-    let policy = |write: fn(&std::path::Path)| {
+    let policy = |write: &dyn Fn(&std::path::Path)| {
         let place = Place::new();
         write(&place.path("app.hither"));
         let line = "hither map app.hither --topology xeon-x7550x4 --force -o own";
@@ -320,8 +320,29 @@ fn caches_that_data_need_are_not_left_idle_for_what_pieces_of_windows_show() {
             .to_owned()
     };
     assert_eq!(
-        policy(|dir| made::write(dir, 6, 3 * made::PASS)),
+        policy(&|dir| made::write(dir, 6, 3 * made::PASS)),
         "locality"
     );
-    assert_ne!(policy(made::write_wide), "locality");
+    assert_ne!(policy(&|dir| made::write_wide(dir, 64_000)), "locality");
+}
+
+/// What each thread swept over before its windows fits in the caches of four packages, and not in that of one.
+#[test]
+fn caches_hold_what_was_used_before_windows() {
+    let misses = |fetches: u64, policy: &str| {
+        let place = Place::new();
+        made::write_wide(&place.path("app.hither"), fetches);
+        let policy = format!("--policy {policy} --warm-up 0.25 --json");
+        let line = format!("hither sim app.hither --topology xeon-x7550x4 {policy}");
+        let found: Value = serde_json::from_str(&ok(&place, &line)).expect("JSON");
+        let levels = &found["comparisons"][0]["placements"][0]["amounts"]["levels"];
+        let of = |kind: &str| levels[2][kind].as_f64().expect("misses");
+        of("cold") + of("capacity")
+    };
+    // As if nothing was used but in windows.
+    let unknown = misses(0, "scatter");
+    let apart = misses(64_000, "scatter");
+    let together = misses(64_000, "locality");
+    assert!(apart < 0.01 * unknown, "{apart} {unknown}");
+    assert!(together > 0.3 * unknown, "{together} {unknown}");
 }

@@ -205,19 +205,41 @@ pub fn write_sweeping(dir: &Path) {
     put(dir, profile, 4, 10 * MILLISECOND, all);
 }
 
-/// The profile with bursts of few accesses, of a run that used more memory than a last level of caches holds, each thread
-/// its own.
-pub fn write_wide(dir: &Path) {
-    const MORE: u64 = 8000;
-    let all = |window, thread| stream(window, thread, shared(thread), 3 * PASS);
+/// A profile in which each thread swept many times over memory of its own, all of it together more than a cache of the
+/// last level holds, and wrote in turn with its partner. Each of the bursts has only a part of a sweep. `fetches`:
+/// of each page.
+pub fn write_wide(dir: &Path, fetches: u64) {
+    const OWN: u64 = 1000;
+    let begin = |thread: u32| pages() + u64::from(thread) * OWN;
+    let all = |window: u64, thread: u32| {
+        let access = |n: u64| {
+            let line = (window * 25_000 + n) % (OWN * PAGE_SIZE / 64);
+            BurstAccess {
+                address: BASE + begin(thread) * PAGE_SIZE + line * 64,
+                bytes: 8,
+                write: false,
+                after: 3,
+                depends: 0,
+            }
+        };
+        let partly = stream(window, thread, shared(thread), PASS).into_iter();
+        let both = (0..).zip(partly).map(|(n, with_partner)| match n % 8 {
+            7 => with_partner,
+            _ => access(n),
+        });
+        both.collect()
+    };
     let mut profile = profile();
-    profile.regions[0].size += MORE * PAGE_SIZE;
+    profile.regions[0].size += u64::from(THREADS) * OWN * PAGE_SIZE;
     let mut uses: Vec<PageUse> = profile.pages.iter().collect();
-    uses.extend((0..MORE).map(|n| PageUse {
-        page: PageNo((pages() + n) as u32),
-        thread: ThreadIx(n as u32 % THREADS),
-        reads: 100,
-        ..PageUse::default()
+    uses.extend((0..THREADS).flat_map(|thread| {
+        (begin(thread)..begin(thread) + OWN).map(move |page| PageUse {
+            page: PageNo(page as u32),
+            thread: ThreadIx(thread),
+            reads: 4000,
+            fetches,
+            ..PageUse::default()
+        })
     }));
     profile.pages = uses.into();
     put(dir, profile, 6, 10 * MILLISECOND, all);

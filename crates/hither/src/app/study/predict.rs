@@ -14,6 +14,8 @@ use super::structures::StructureIndex;
 use super::verdict;
 use super::warm_up::{self, LineTraffic, WarmUp};
 use crate::app::policy_pair::ThreadPolicyArg;
+use hither_model::simulate::replay_input::cache_warming::CacheWarming;
+use hither_model::simulate::replay_input::page_homes::PageHomeRule;
 use hither_model::simulate::replay_input::replay_plan::ReplayPlan;
 use hither_model::units::percent;
 
@@ -47,10 +49,12 @@ pub fn forecast_with_seed_error(
     model: &SimMachine,
     progress: &dyn Progress,
 ) -> Result<(PlacementComparison, Option<f64>)> {
+    let warming = cache_warming(options, recording, model)?;
+    let warming = warming.as_ref();
     let (windows, warm) = match options.short {
         Some(short) => (short_windows(recording, short), WarmUp::default()),
         None => {
-            let warm = warm_up(options, recording, model, progress)?;
+            let warm = warm_up(options, (recording, warming), model, progress)?;
             let before = warm.changes.map(|_| warm.before);
             (recording.windows(options.accesses, before), warm)
         }
@@ -59,7 +63,7 @@ pub fn forecast_with_seed_error(
         options,
         stand: ReplaySetup {
             played: played_share(options, &windows),
-            ..replay_setup(options, recording, &windows, model)
+            ..replay_setup(options, recording, (&windows, warming), model)
         },
         progress,
     };
@@ -116,7 +120,7 @@ pub fn forecast_with_seed_error(
 fn replay_setup<'a>(
     options: &SimOptions,
     recording: &'a RunRecording,
-    windows: &'a [SimWindow],
+    (windows, warming): (&'a [SimWindow], Option<&'a CacheWarming>),
     model: &'a SimMachine,
 ) -> ReplaySetup<'a> {
     ReplaySetup {
@@ -126,7 +130,26 @@ fn replay_setup<'a>(
         rule: options.pages,
         played: 1.0,
         starts: None,
+        warming,
     }
+}
+
+/// What caches hold as windows begin. A recording of the whole run begins with empty ones, and where pages go by what
+/// is replayed, nothing may touch them before.
+fn cache_warming(
+    options: &SimOptions,
+    recording: &RunRecording,
+    model: &SimMachine,
+) -> Result<Option<CacheWarming>> {
+    if recording.is_whole() || options.pages == PageHomeRule::Replay {
+        return Ok(None);
+    }
+    let known = (recording.profile()?, &recording.bursts);
+    Ok(Some(CacheWarming::of(
+        known,
+        &recording.space,
+        &model.machine,
+    )))
 }
 
 /// How much of each window is played.
@@ -156,7 +179,7 @@ fn short_windows(recording: &RunRecording, short: ShortStudy) -> Vec<SimWindow> 
 /// What is to warm up: as asked for; nothing in a recording of the whole run; else what is found.
 fn warm_up(
     options: &SimOptions,
-    recording: &RunRecording,
+    (recording, warming): (&RunRecording, Option<&CacheWarming>),
     model: &SimMachine,
     progress: &dyn Progress,
 ) -> Result<WarmUp> {
@@ -174,7 +197,7 @@ fn warm_up(
     warm_up::find_warm_up(recording, limit, jobs, line, |windows, parts| {
         let study = PlacementStudy {
             options,
-            stand: replay_setup(options, recording, windows, model),
+            stand: replay_setup(options, recording, (windows, warming), model),
             progress,
         };
         let plan = study.planner().first()?;

@@ -5,17 +5,20 @@ use std::sync::Mutex;
 
 use anyhow::{anyhow, Result};
 use hither_profile::bursts::{self, BurstAccess, BurstPiece, PieceDecoder};
+use hither_profile::Nanos;
 
 use super::run_recording::{RunRecording, SimWindow};
 use super::shared_starts::SharedStarts;
 use super::sim_machine::SimMachine;
 use hither_model::simulate::counts::{ActivityCounts, SimulationCounts};
+use hither_model::simulate::replay_input::cache_warming::{CacheWarming, WarmingPeriod};
 use hither_model::simulate::replay_input::page_homes::{PageHomeInput, PageHomeRule, PageHomes};
 use hither_model::simulate::replay_input::partitioned_source::{
     accesses_by_time, accesses_up_to, PartitionedSource,
 };
 use hither_model::simulate::replay_input::replay_plan::ReplayPlan;
 use hither_model::simulate::replay_input::replay_space::WindowLayout;
+use hither_model::simulate::simulated_machine::SimulatedMachine;
 use hither_model::simulate::{AccessSource, Simulation, WindowSetup};
 
 /// What is played on what.
@@ -28,6 +31,8 @@ pub struct ReplaySetup<'a> {
     /// The share of each window that is played, and where that begins if not with the window.
     pub played: f64,
     pub starts: Option<&'a SharedStarts<'a>>,
+    /// What is used before the first window of each page slice.
+    pub warming: Option<&'a CacheWarming>,
 }
 
 /// What moving a page takes: 1000 took move_pages(2) about 4 ms.
@@ -82,11 +87,19 @@ impl<'a> ReplaySetup<'a> {
             simulation: Simulation::new(&self.model.machine, true)?,
             goes_on: false,
             recorded: self.recording.bursts.windows(),
-            frequency: self.model.machine.core.frequency * 1e9,
+            machine: &self.model.machine,
             run: ReplayResult::default(),
         };
+        let mut warmed = None;
         for (at, window) in self.windows.iter().enumerate() {
             let begin = piece_begin(at, self.played);
+            let first = window.before.first().unwrap_or(window);
+            let start = playing.recorded[first.number].start;
+            let period = self.warming.and_then(|warming| warming.at(start));
+            if let Some((of, period)) = period.filter(|(of, _)| warmed != Some(*of)) {
+                playing.warm(period, start)?;
+                warmed = Some(of);
+            }
             for before in &window.before {
                 self.window(&mut playing, before, (begin, &[(1.0, false)]), heard)?;
             }
@@ -136,12 +149,30 @@ struct PlanReplay<'a> {
     /// A part of the window was played.
     goes_on: bool,
     recorded: &'a [bursts::BurstWindow],
-    /// Cycles a second.
-    frequency: f64,
+    machine: &'a SimulatedMachine,
     run: ReplayResult,
 }
 
 impl PlanReplay<'_> {
+    /// Fills the caches with what threads have used by a time.
+    fn warm(&mut self, period: &WarmingPeriod, time: Nanos) -> Result<()> {
+        let plan = self.page_homes.plan;
+        let stage = plan.stage_at(time);
+        let homes = PageHomes::new(self.page_homes, &period.layout, stage);
+        let setup = WindowSetup {
+            units: &plan.stages[stage].units,
+            home: &|address| homes.node_of(address),
+            next_touch: false,
+            page_move: 0.0,
+            group: None,
+        };
+        let caches = period.caches(setup.units, self.machine);
+        for mut step in period.steps(caches) {
+            self.simulation.play_window(&mut step, &setup, false)?;
+        }
+        Ok(())
+    }
+
     /// Plays a window from a share of it on, cut where a part ends and where a stage of the plan begins.
     fn window(
         &mut self,
@@ -207,7 +238,7 @@ impl PlanReplay<'_> {
             units: &plan.stages[stage].units,
             home: &|address| homes.node_of(address),
             next_touch: plan.next_touch,
-            page_move: moves * PAGE_MOVE_SECONDS * self.frequency,
+            page_move: moves * PAGE_MOVE_SECONDS * self.machine.core.frequency * 1e9,
             group: of_group.as_ref().map(|of| of as &dyn Fn(u64) -> u32),
         };
         let outcome = match std::mem::replace(&mut self.goes_on, true) {

@@ -30,6 +30,8 @@ pub struct RunRecording {
     pub input: MapInput,
     pub bursts: BurstTrace,
     pub touches: FirstTouches,
+    /// Where all windows lie.
+    pub space: ReplaySpace,
     /// Accesses by window and thread.
     recorded: Vec<Vec<u64>>,
 }
@@ -91,7 +93,10 @@ impl RunRecording {
             bail!("the bursts of {shown} hold no access; record longer or more of them, see --bursts of `hither trace --help`");
         }
         let touches = first_touches(profile);
+        let all = 0..bursts.windows().len();
+        let space = ReplaySpace::new(all.flat_map(|window| bursts.named_pages(window)));
         Ok(RunRecording {
+            space,
             touches,
             input,
             bursts,
@@ -114,11 +119,9 @@ impl RunRecording {
             first_more(before.unwrap_or(0)),
             least,
         );
-        let numbers = chosen.iter().flatten();
-        let space = ReplaySpace::new(numbers.flat_map(|w| self.bursts.named_pages(*w)));
         let window = |number: &usize| SimWindow {
             number: *number,
-            layout: space.layout(self.bursts.named_pages(*number)),
+            layout: self.space.layout(self.bursts.named_pages(*number)),
             accesses: self.recorded[*number].clone(),
             before: Vec::new(),
         };
