@@ -209,11 +209,27 @@ impl QemuRun {
             if let Some(status) = gone {
                 return Ok(BootEnd::Died(status));
             }
-            if start.elapsed() > limit {
+            let elapsed = start.elapsed();
+            if elapsed > limit && elapsed.saturating_sub(self.starved()) > limit {
                 return Ok(BootEnd::TimedOut);
             }
             sleep(Duration::from_millis(10));
         }
+    }
+
+    /// How long QEMU's thread that emulates, the one that waited most, was ready to run and had no processor: beside
+    /// much other work most of the time, which says nothing of the guest.
+    fn starved(&self) -> Duration {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let waited = threads
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|thread| {
+                let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+                waited_for_processor(&text)
+            });
+        waited.max().unwrap_or_default()
     }
 
     /// The last lines on the console, and what QEMU itself complained about.
@@ -224,6 +240,12 @@ impl QemuRun {
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
+}
+
+/// Of the kernel's `schedstat` of a thread: ns that it ran, ns that it was ready and did not, how often it ran.
+fn waited_for_processor(schedstat: &str) -> Option<Duration> {
+    let waited = schedstat.split_whitespace().nth(1)?;
+    waited.parse().ok().map(Duration::from_nanos)
 }
 
 impl Drop for QemuRun {
@@ -239,6 +261,16 @@ pub const QEMU: &str = "qemu-system-x86_64";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_without_a_processor_is_not_the_guests() {
+        let waited = waited_for_processor("5000000000 2500000000 71\n");
+        assert_eq!(waited, Some(Duration::from_millis(2500)));
+        assert_eq!(waited_for_processor("5000000000"), None);
+        // As this kernel writes it.
+        let own = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        assert!(waited_for_processor(&own).is_some(), "{own}");
+    }
 
     #[test]
     fn marks_divide_a_stream_wherever_it_is_cut() {

@@ -213,7 +213,7 @@ impl Guest {
         self
     }
 
-    /// Of wall time, from power on until all commands are done.
+    /// From power on until all commands are done, of wall time less that for which QEMU had no processor.
     pub fn timeout(mut self, limit: Duration) -> Guest {
         self.limit = limit;
         self
