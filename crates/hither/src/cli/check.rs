@@ -2,9 +2,10 @@
 use super::printed::print;
 use super::report::on::ReportMachineArgs;
 use super::style::{self, strip_control_characters};
+use super::value_parsers::one_of;
 use crate::app::check::{check, CheckCondition, CheckOptions, CheckOutcome};
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::TypedValueParser;
 use hither_model::metrics::figures::SHARE_SPREAD;
 use hither_profile::FindingKind;
 use std::path::PathBuf;
@@ -92,12 +93,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 fn kinds() -> impl TypedValueParser<Value = FindingKind> {
-    let names = FindingKind::ALL.map(FindingKind::name);
-    PossibleValuesParser::new(names).map(|name| {
-        let mut all = FindingKind::ALL.into_iter();
-        let kind = all.find(|kind| kind.name() == name);
-        kind.expect("one of the possible values")
-    })
+    one_of(FindingKind::ALL.map(|kind| (kind, kind.name().into())))
 }
 
 /// Reads, computes, compares, prints.

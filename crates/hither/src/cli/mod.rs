@@ -29,6 +29,7 @@ mod style;
 mod topo;
 mod trace;
 mod units;
+mod value_parsers;
 
 use std::process::ExitCode;
 

@@ -3,13 +3,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{anyhow, Result};
-use clap::builder::PossibleValue;
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 
 use crate::app::policy_pair;
 use crate::auto::analysis::fault_rate::SamplingLimits;
 use crate::auto::mechanism::{describe_parameters, DetectionMechanism, MechanismParameters};
 use crate::auto::sampler::{SamplerChoice, SAMPLERS};
+use crate::cli::value_parsers::one_of;
 use hither_model::map::threads::{ThreadPolicy, THREAD_POLICIES};
 
 const EXAMPLES: &str = "\
@@ -47,7 +47,7 @@ pub struct Args {
 
     /// How communication is found: by hither's own rules, or as published: kMAF, which places
     /// pages too, or SPCD, which places threads only
-    #[arg(long, value_name = "MECHANISM", default_value = "adaptive")]
+    #[arg(long, value_name = "MECHANISM", default_value = "adaptive", value_parser = mechanisms())]
     pub mechanism: DetectionMechanism,
 
     /// Set a parameter of the mechanism (list: --help); may be given several times
@@ -126,18 +126,9 @@ pub struct Args {
     pub command: Vec<OsString>,
 }
 
-impl ValueEnum for DetectionMechanism {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[
-            DetectionMechanism::Adaptive,
-            DetectionMechanism::Kmaf,
-            DetectionMechanism::Spcd,
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.name()))
-    }
+fn mechanisms() -> impl TypedValueParser<Value = DetectionMechanism> {
+    use DetectionMechanism::{Adaptive, Kmaf, Spcd};
+    one_of([Adaptive, Kmaf, Spcd].map(|mechanism| (mechanism, mechanism.name().into())))
 }
 
 /// `2%`, `0.5`

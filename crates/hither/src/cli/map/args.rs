@@ -2,14 +2,14 @@
 use std::path::PathBuf;
 
 use anyhow::{bail, Result};
-use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::app::map::input::Source;
 use crate::app::map::options::{default_policy, CostKind, MapOptions, PhaseOptions};
 use crate::app::policy_pair::{PolicyPair, ThreadPolicyArg};
 use crate::cli::machine_args::MachineArgs;
 use crate::cli::policy_values::{self, PolicyParser};
+use crate::cli::value_parsers::{number_in, one_of};
 use crate::formats;
 use hither_model::map::data;
 use hither_model::map::data::page_groups::GroupDecision;
@@ -104,7 +104,7 @@ pub struct MapMachineArgs {
     pub siblings: bool,
 
     /// What the distance of two PUs is
-    #[arg(long, value_name = "COST", default_value = "hops")]
+    #[arg(long, value_name = "COST", default_value = "hops", value_parser = costs())]
     pub cost: CostKind,
 }
 
@@ -132,7 +132,7 @@ pub struct MapPolicyArgs {
     pub data: Option<String>,
 
     /// With --data locality-balance: 0 (balance) to 1 (locality)
-    #[arg(long, value_name = "X", value_parser = share)]
+    #[arg(long, value_name = "X", value_parser = number_in(0.0..=1.0))]
     pub mix: Option<f64>,
 
     /// Pages of a data structure, or region:N, all alike: one-node, interleave or per-page
@@ -162,7 +162,7 @@ pub struct MapPhaseArgs {
     pub phase_window: Option<usize>,
 
     /// Least difference between phases: share of communication with other partners; with --rule opt, of heterogeneity
-    #[arg(long, value_name = "X", default_value_t = DIFF_MIN, value_parser = positive, requires = "phases")]
+    #[arg(long, value_name = "X", default_value_t = DIFF_MIN, value_parser = number_in(0.0..1e18), requires = "phases")]
     pub phase_difference: f64,
 
     /// How phases are chosen: together, by what moving costs; or opt, in order, by the conditions of OPT 6.2.2
@@ -171,9 +171,10 @@ pub struct MapPhaseArgs {
         long,
         value_name = "RULE",
         default_value = "together",
+        value_parser = phase_rules(),
         requires = "phases"
     )]
-    pub rule: PhaseRuleArg,
+    pub rule: PhaseRule,
 
     /// With --rule together: what moving a thread costs, in communication events at the distance that it
     /// moves (the lines of memory that its caches lose)
@@ -185,11 +186,11 @@ pub struct MapPhaseArgs {
     pub page_move: u64,
 
     /// With --rule opt: least heterogeneity of communication for threads to move
-    #[arg(long, value_name = "X", default_value_t = MigrationLimits::default().heterogeneity, value_parser = positive, requires = "phases")]
+    #[arg(long, value_name = "X", default_value_t = MigrationLimits::default().heterogeneity, value_parser = number_in(0.0..1e18), requires = "phases")]
     pub min_heterogeneity: f64,
 
     /// With --rule opt: least communication for threads to move, in events per pair and second
-    #[arg(long, value_name = "X", default_value_t = MigrationLimits::default().amount, value_parser = positive, requires = "phases")]
+    #[arg(long, value_name = "X", default_value_t = MigrationLimits::default().amount, value_parser = number_in(0.0..1e18), requires = "phases")]
     pub min_amount: f64,
 
     /// Least time between moves of threads [default: 0; 1s with --rule opt]
@@ -204,7 +205,7 @@ pub struct MapPhaseArgs {
 impl MapPhaseArgs {
     fn options(&self) -> PhaseOptions {
         let paper = MigrationLimits::default();
-        let [threads, pages] = match self.rule.0 {
+        let [threads, pages] = match self.rule {
             PhaseRule::Together => [0, 0],
             PhaseRule::Opt => [paper.thread_interval, paper.page_interval],
             PhaseRule::Kmaf => [MigrationLimits::KMAF.thread_interval, 0],
@@ -212,7 +213,7 @@ impl MapPhaseArgs {
         PhaseOptions {
             window: self.phase_window,
             difference: self.phase_difference,
-            rule: self.rule.0,
+            rule: self.rule,
             limits: MigrationLimits {
                 heterogeneity: self.min_heterogeneity,
                 amount: self.min_amount,
@@ -225,36 +226,23 @@ impl MapPhaseArgs {
     }
 }
 
-/// How phases are chosen.
-#[derive(Clone, Copy, Debug)]
-pub struct PhaseRuleArg(PhaseRule);
-
-impl ValueEnum for PhaseRuleArg {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[
-            PhaseRuleArg(PhaseRule::Together),
-            PhaseRuleArg(PhaseRule::Opt),
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.name()))
-    }
+fn phase_rules() -> impl TypedValueParser<Value = PhaseRule> {
+    one_of([PhaseRule::Together, PhaseRule::Opt].map(|rule| (rule, rule.name().into())))
 }
 
-impl ValueEnum for CostKind {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[CostKind::Hops, CostKind::Levels, CostKind::Latency]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let about = match self {
-            CostKind::Hops => "Steps through the tree, up and down",
-            CostKind::Levels => "Cycles to the closest cache or memory shared",
-            CostKind::Latency => "Latency between nodes, where the topology has it",
-        };
-        Some(PossibleValue::new(self.name()).help(about))
-    }
+fn costs() -> impl TypedValueParser<Value = CostKind> {
+    let all = [
+        (CostKind::Hops, "Steps through the tree, up and down"),
+        (
+            CostKind::Levels,
+            "Cycles to the closest cache or memory shared",
+        ),
+        (
+            CostKind::Latency,
+            "Latency between nodes, where the topology has it",
+        ),
+    ];
+    one_of(all.map(|(cost, about)| (cost, PossibleValue::new(cost.name()).help(about))))
 }
 
 impl Args {
@@ -371,16 +359,6 @@ fn formats() -> PossibleValuesParser {
     values(json.into_iter().chain(others))
 }
 
-fn share(text: &str) -> Result<f64, String> {
-    let value = text.parse().ok().filter(|v| (0.0..=1.0).contains(v));
-    value.ok_or_else(|| "write a number from 0 to 1".to_owned())
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let value = text.parse().ok().filter(|v| (0.0..1e18).contains(v));
-    value.ok_or_else(|| "write a number, 0 or more".to_owned())
-}
-
 /// The decision follows the last `=`, since names of structures may contain one.
 fn structure(text: &str) -> Result<(String, GroupDecision), String> {
     let (name, decision) = text
@@ -395,12 +373,6 @@ mod tests {
 
     #[test]
     fn bounds() {
-        assert_eq!(share("0.1"), Ok(0.1));
-        assert!(share("1.1").is_err());
-        assert!(share("NaN").is_err());
-        assert_eq!(positive("150"), Ok(150.0));
-        assert!(positive("-1").is_err());
-        assert!(positive("inf").is_err());
         let parsed = structure("a=b=one-node").expect("a structure");
         assert_eq!(parsed, ("a=b".to_owned(), GroupDecision::OneNode));
         assert!(structure("buf").is_err());

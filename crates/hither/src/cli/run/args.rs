@@ -3,11 +3,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{bail, Result};
-use clap::builder::PossibleValue;
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, TypedValueParser};
 
 use crate::app::run::policy::{RunPolicies, RunPolicy};
 use crate::app::run::RunOptions;
+use crate::cli::value_parsers::one_of;
 use crate::run::outcome::FollowMethod;
 use hither_model::topology::PuList;
 
@@ -89,8 +89,8 @@ pub struct Args {
     pub skip: Option<PuList>,
 
     /// How to follow the program [default: ptrace, where that is forbidden polling]
-    #[arg(long, value_name = "METHOD")]
-    method: Option<MethodArg>,
+    #[arg(long, value_name = "METHOD", value_parser = methods())]
+    method: Option<FollowMethod>,
 
     /// Print what would be done and start nothing
     #[arg(long, conflicts_with_all = ["export_json", "quiet"])]
@@ -114,25 +114,19 @@ pub struct Args {
     pub command: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct MethodArg(FollowMethod);
-
-impl ValueEnum for MethodArg {
-    fn value_variants<'a>() -> &'a [MethodArg] {
-        &[
-            MethodArg(FollowMethod::Ptrace),
-            MethodArg(FollowMethod::Polling),
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self.0 {
-            FollowMethod::Ptrace => PossibleValue::new("ptrace")
-                .help("Every thread before its first instruction, and pages"),
-            FollowMethod::Polling => PossibleValue::new("polling")
-                .help("From outside, by reading /proc repeatedly; pages are not placed"),
-        })
-    }
+fn methods() -> impl TypedValueParser<Value = FollowMethod> {
+    let ptrace = "Every thread before its first instruction, and pages";
+    let polling = "From outside, by reading /proc repeatedly; pages are not placed";
+    one_of([
+        (
+            FollowMethod::Ptrace,
+            PossibleValue::new("ptrace").help(ptrace),
+        ),
+        (
+            FollowMethod::Polling,
+            PossibleValue::new("polling").help(polling),
+        ),
+    ])
 }
 
 impl Args {
@@ -148,7 +142,7 @@ impl Args {
             choice: self.choice()?,
             pus: self.pus.clone(),
             skip: self.skip.clone(),
-            method: self.method.map(|method| method.0),
+            method: self.method,
             command: self.command.clone(),
         })
     }

@@ -1,12 +1,14 @@
 //! The options of `hither sim`.
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::ValueEnum;
 
 use crate::app::map::options::MapOptions;
 use crate::app::policy_pair::PolicyPair;
 use crate::app::study::options::{SimOptions, MIGRATIONS, SEEDS};
 use crate::cli::policy_values::PolicyParser;
+use crate::cli::value_parsers::{number_in, one_of};
 use hither_model::simulate::replay_input::page_homes::PageHomeRule;
 use hither_model::units;
 
@@ -76,7 +78,7 @@ impl Args {
         SimOptions {
             policies: what.policy.clone(),
             placements: what.placements.clone(),
-            pages: what.pages.rule(),
+            pages: what.pages,
             seeds: what.seeds,
             seed: what.seed,
             migrations: what.migrations,
@@ -134,8 +136,8 @@ pub struct SimPlacementArgs {
     pub placements: Vec<PathBuf>,
 
     /// Where pages are that a placement does not place
-    #[arg(long, value_name = "RULE", default_value = "first-touch")]
-    pub pages: PageRuleArg,
+    #[arg(long, value_name = "RULE", default_value = "first-touch", value_parser = page_rules())]
+    pub pages: PageHomeRule,
 
     /// Seeds of os and random: their mean is shown, with its uncertainty
     #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -146,7 +148,7 @@ pub struct SimPlacementArgs {
     pub seed: u64,
 
     /// How often the operating system moves a thread, per second of the program's own time
-    #[arg(long, value_name = "N", default_value_t = MIGRATIONS, value_parser = rate)]
+    #[arg(long, value_name = "N", default_value_t = MIGRATIONS, value_parser = number_in(0.0..1e6))]
     pub migrations: f64,
 }
 
@@ -165,7 +167,7 @@ pub struct SimExtentArgs {
     /// Share of each window that warms the caches and is not counted, 0 to 0.9 [default: so much
     /// that twice as much changes results by less than 1 %, else up to 8 windows recorded before;
     /// 0 for a recording of the whole run]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = number_in(0.0..=0.9))]
     pub warm_up: Option<f64>,
 
     /// Simulations at a time; the results are the same [default: one for each processor]
@@ -173,24 +175,20 @@ pub struct SimExtentArgs {
     pub jobs: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PageRuleArg {
-    /// On the node of the thread that touched them first in the traced run
-    FirstTouch,
-    /// On the node of the thread that touches them first in the simulation
-    Replay,
-    /// In turn over the nodes
-    Interleave,
-}
-
-impl PageRuleArg {
-    pub fn rule(self) -> PageHomeRule {
-        match self {
-            PageRuleArg::FirstTouch => PageHomeRule::FirstTouch,
-            PageRuleArg::Replay => PageHomeRule::Replay,
-            PageRuleArg::Interleave => PageHomeRule::Interleave,
-        }
-    }
+fn page_rules() -> impl TypedValueParser<Value = PageHomeRule> {
+    use PageHomeRule::{FirstTouch, Interleave, Replay};
+    let all = [
+        (
+            FirstTouch,
+            "On the node of the thread that touched them first in the traced run",
+        ),
+        (
+            Replay,
+            "On the node of the thread that touches them first in the simulation",
+        ),
+        (Interleave, "In turn over the nodes"),
+    ];
+    one_of(all.map(|(rule, about)| (rule, PossibleValue::new(rule.name()).help(about))))
 }
 
 /// Tables beyond the first.
@@ -210,16 +208,6 @@ pub enum BreakdownTable {
     Energy,
     /// Window by window
     Time,
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let value = text.parse().ok().filter(|v| (0.0..=0.9).contains(v));
-    value.ok_or_else(|| "write a number from 0 to 0.9".to_owned())
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let value = text.parse().ok().filter(|v| (0.0..1e6).contains(v));
-    value.ok_or_else(|| "write a number, 0 or more".to_owned())
 }
 
 #[cfg(test)]

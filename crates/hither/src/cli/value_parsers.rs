@@ -1,0 +1,46 @@
+//! What options take: one of several names, a number within bounds.
+use std::ops::{Bound, RangeBounds};
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+/// Takes a name of a value.
+pub fn one_of<T, const N: usize>(all: [(T, PossibleValue); N]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let names = all.clone().map(|(_, name)| name);
+    PossibleValuesParser::new(names).map(move |name| {
+        let named = all.iter().find(|(_, known)| known.get_name() == name);
+        named.expect("one of the possible values").0
+    })
+}
+
+/// Takes a number from 0 on. What is excluded at the end is beyond all that makes sense, and not mentioned.
+pub fn number_in<R: RangeBounds<f64> + Clone>(
+    range: R,
+) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| {
+        let value = text.parse().ok().filter(|v| range.contains(v));
+        value.ok_or_else(|| match range.end_bound() {
+            Bound::Included(most) => format!("write a number from 0 to {most}"),
+            _ => "write a number, 0 or more".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_bounds() {
+        let share = number_in(0.0..=1.0);
+        assert_eq!(share("0.1"), Ok(0.1));
+        assert_eq!(share("1.1"), Err("write a number from 0 to 1".to_owned()));
+        assert!(share("NaN").is_err());
+        let large = number_in(0.0..1e18);
+        assert_eq!(large("150"), Ok(150.0));
+        assert_eq!(large("-1"), Err("write a number, 0 or more".to_owned()));
+        assert!(large("inf").is_err());
+    }
+}
