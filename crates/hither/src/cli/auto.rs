@@ -15,6 +15,7 @@ use hither_profile::{NodeIx, WriteOutcome};
 pub use args::Args;
 
 use super::print_stderr;
+use super::profile_completion::ProfileCompletion;
 use super::run::output;
 use crate::app::auto::incremental_mapper::IncrementalMapper;
 use crate::auto;
@@ -64,14 +65,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let program = program
         .or_else(|| args.pid.and_then(program_of))
         .unwrap_or_default();
-    let mut keep = match args.no_profile {
-        true => None,
-        false => ProfileSink::new(args.output.as_deref(), &program, args.quiet, args.pid)?,
+    let completion = ProfileCompletion {
+        source: !args.no_source,
+        redact: args.redact,
     };
-    if let Some(keep) = &mut keep {
-        keep.with_source = !args.no_source;
-        keep.redact = args.redact;
-    }
+    let output = args.output.as_deref();
+    let keep = match args.no_profile {
+        true => None,
+        false => ProfileSink::new(output, &program, args.quiet, args.pid, completion)?,
+    };
     let selected = select_machine(None, &restrictions(args.pid))?;
     let machine = cpu_node_map(&selected)?;
     let parts = PlacementScope {

@@ -10,6 +10,7 @@ mod map;
 mod output;
 mod policy_values;
 mod printed;
+mod profile_completion;
 mod progress;
 mod render_comparison;
 mod render_findings;

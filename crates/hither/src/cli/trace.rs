@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 
 pub use args::Args;
 
+use super::profile_completion::ProfileCompletion;
 use super::progress::ProgressLine;
 use super::style::shell_line;
 use super::units::{plural, show_bytes, show_count, show_duration, show_end};
@@ -30,7 +31,6 @@ use crate::trace::launch::{refuse_nested, DynamoRioTracer};
 use crate::trace::leader_split::{self, HalfLink, LeaderHalf};
 use crate::trace::rank_join::{self, RankLeader, RankRole};
 use crate::trace::symbolizer_process::SymbolizerProcess;
-use crate::trace::symbols::keep_source_text;
 use crate::trace::unsupported;
 
 /// Traces the command; the result is its exit status.
@@ -75,7 +75,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let spawn = |attach: &str, mask: SigSet| tracer.spawn(&target, attach, follow, mask);
     let progress = ProgressLine::new(args.quiet);
-    let completion = Completion::new(args);
+    let completion = ProfileCompletion {
+        source: !args.no_source,
+        redact: args.redact,
+    };
     let (mut collected, status) = match role {
         Some(RankRole::Lead(leader)) => {
             // It ends with its parent, and the collector outlives the launcher.
@@ -109,35 +112,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::from(status))
 }
 
-/// What a profile has beside what was collected, and what it is not to have.
-#[derive(Clone, Copy)]
-struct Completion {
-    source: bool,
-    redact: bool,
-}
-
-impl Completion {
-    fn new(args: &Args) -> Completion {
-        Completion {
-            source: !args.no_source,
-            redact: args.redact,
-        }
-    }
-
-    fn complete(self, profile: &mut Profile, symbols: &mut SymbolizerProcess) {
-        profile.meta.machine = crate::program::this_machine::describe_this_machine();
-        if self.source {
-            keep_source_text(profile, symbols);
-        }
-        profile.meta.limits.extend(symbols.limit());
-        profile.hide_load_addresses();
-        if self.redact {
-            profile.redact();
-        }
-    }
-}
-
-impl CheckpointCompletion for Completion {
+impl CheckpointCompletion for ProfileCompletion {
     fn profile(&self, build: ProfileBuild) -> Result<Profile> {
         let mut symbols = SymbolizerProcess::start(None)?;
         let mut profile = build(&mut symbols);
@@ -146,7 +121,11 @@ impl CheckpointCompletion for Completion {
     }
 }
 
-fn collector(config: CollectorConfig, folder: &Path, completion: Completion) -> Result<Collector> {
+fn collector(
+    config: CollectorConfig,
+    folder: &Path,
+    completion: ProfileCompletion,
+) -> Result<Collector> {
     let recorded = config.options.bursts.map(|_| BurstWriter::create(folder));
     let bursts = recorded.transpose().context("cannot record accesses")?;
     let collector = Collector::new(config).context("cannot set up the shared segment")?;
@@ -162,7 +141,7 @@ fn collector(config: CollectorConfig, folder: &Path, completion: Completion) -> 
 fn trace_one(
     config: CollectorConfig,
     folder: &Path,
-    completion: Completion,
+    completion: ProfileCompletion,
     spawn: impl FnOnce(&str, SigSet) -> Result<Child>,
     mut progress: ProgressLine,
     symbols: &mut SymbolizerProcess,
@@ -193,7 +172,7 @@ fn trace_one(
 fn trace_ranks(
     config: CollectorConfig,
     folder: &Path,
-    completion: Completion,
+    completion: ProfileCompletion,
     mut leader: RankLeader,
     mut link: HalfLink,
     mut progress: ProgressLine,

@@ -7,10 +7,10 @@ use hither_profile::{write, Profile, WriteOutcome};
 use crate::app::auto::structures;
 use crate::cli::output;
 use crate::cli::printed::{error_sentence, print_stderr};
+use crate::cli::profile_completion::ProfileCompletion;
 use crate::follow::procfs;
 use crate::program::mpi;
 use crate::trace::symbolizer_process::SymbolizerProcess;
-use crate::trace::symbols::keep_source_text;
 use hither_sys::Pid;
 
 /// Where the profile goes.
@@ -19,10 +19,7 @@ pub struct ProfileSink {
     /// The user named the place.
     named: bool,
     working_directory: String,
-    /// Lines of the program's source are kept too.
-    pub with_source: bool,
-    /// What says more than the program's behaviour is left out.
-    pub redact: bool,
+    completion: ProfileCompletion,
     symbols: SymbolizerProcess,
 }
 
@@ -38,6 +35,7 @@ impl ProfileSink {
         program: &str,
         quiet: bool,
         pid: Option<Pid>,
+        completion: ProfileCompletion,
     ) -> Result<Option<ProfileSink>> {
         output::refuse_stdout(named)?;
         let here = std::env::current_dir();
@@ -54,8 +52,7 @@ impl ProfileSink {
                 folder,
                 named: named.is_some(),
                 working_directory: here.to_string_lossy().into_owned(),
-                with_source: true,
-                redact: false,
+                completion,
                 symbols: SymbolizerProcess::start(pid.and_then(procfs::file_rights).as_ref())?,
             })
         });
@@ -95,20 +92,12 @@ impl ProfileSink {
     }
 
     fn write_profile(&mut self, mut profile: Profile) -> Result<(PathBuf, WriteOutcome)> {
-        profile.meta.machine = crate::program::this_machine::describe_this_machine();
         profile
             .meta
             .working_directory
             .clone_from(&self.working_directory);
         structures::name(&mut profile, &mut self.symbols);
-        if self.with_source {
-            keep_source_text(&mut profile, &mut self.symbols);
-        }
-        profile.meta.limits.extend(self.symbols.limit());
-        profile.hide_load_addresses();
-        if self.redact {
-            profile.redact();
-        }
+        self.completion.complete(&mut profile, &mut self.symbols);
         let shown = self.display_path();
         let written = write(&profile, &self.folder);
         let written = written.with_context(|| format!("cannot write {}", shown.display()))?;
