@@ -11,7 +11,7 @@
 //! nor among those that hold it read-only does not have it. Caches evict clean lines silently, so
 //! an owner may turn out not to hold the line.
 use super::cache_tree::CacheTree;
-use super::sharer_sets::{PackedSharerSets, GROWTH_FACTOR, INITIAL_LINES};
+use super::sharer_sets::{room_for, PackedSharerSets, INITIAL_LINES};
 use super::simulated_machine::SimulatedMachine;
 use hither_table::{prefetch, ZeroedMapping};
 
@@ -55,18 +55,8 @@ impl Directory {
         if let Some(many) = &mut self.many {
             many.reserve(line);
         } else if line as usize >= self.few.len() {
-            self.grow(line);
+            self.few = self.few.grown(room_for(line), true);
         }
-    }
-
-    /// Lines are not numbered without gaps: what was never touched is not touched here either.
-    #[cold]
-    fn grow(&mut self, line: u32) {
-        let mut lines = INITIAL_LINES;
-        while lines <= line as usize {
-            lines *= GROWTH_FACTOR;
-        }
-        self.few = self.few.grown(lines, true);
     }
 
     /// Whether there are so many lines that an entry is probably not in the host's caches.

@@ -35,7 +35,7 @@ impl LevelPrefetchers {
             PrefetcherKind::Stream { streams, .. } => *streams as usize,
         };
         LevelPrefetchers {
-            kind: kind.clone(),
+            kind: *kind,
             runs: vec![PrefetchTracker::default(); each * caches as usize],
             each,
             page_bits: lines_per_page.trailing_zeros(),

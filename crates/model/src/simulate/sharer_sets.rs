@@ -8,9 +8,20 @@ const WORD: usize = u64::BITS as usize;
 /// Lines for which there is room at first, and how much more each time that there is none. Room that
 /// is not used costs no memory.
 pub const INITIAL_LINES: usize = 1 << 16;
-pub const GROWTH_FACTOR: usize = 8;
+const GROWTH_FACTOR: usize = 8;
 /// Bits of an owner: see [`super::directory::Directory::owner`].
 const OWNER: usize = 16;
+
+/// Lines to make room for, with this one. They are not numbered without gaps: what was never touched is not
+/// touched by growing either.
+#[cold]
+pub fn room_for(line: u32) -> usize {
+    let mut lines = INITIAL_LINES;
+    while lines <= line as usize {
+        lines *= GROWTH_FACTOR;
+    }
+    lines
+}
 
 /// A field of a line's state. Fields of up to 64 bits lie within one word.
 #[derive(Clone, Copy, Default)]
@@ -71,20 +82,10 @@ impl PackedSharerSets {
 
     pub fn reserve(&mut self, line: u32) {
         if line as usize >= self.lines {
-            self.grow(line);
+            self.lines = room_for(line);
+            // What is far apart would take far too much in large pages.
+            self.words = self.words.grown(self.lines * self.each, false);
         }
-    }
-
-    /// Lines are not numbered without gaps: what was never touched is not touched here either.
-    #[cold]
-    fn grow(&mut self, line: u32) {
-        let mut lines = INITIAL_LINES;
-        while lines <= line as usize {
-            lines *= GROWTH_FACTOR;
-        }
-        // What is far apart would take far too much in large pages.
-        self.words = self.words.grown(lines * self.each, false);
-        self.lines = lines;
     }
 
     #[inline]

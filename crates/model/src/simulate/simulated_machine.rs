@@ -1,5 +1,6 @@
 //! The machine that is simulated: everything the engine needs to know, with all names resolved
 //! to numbers. `machine_file/` makes it of a [`crate::topology::TopologyTree`] and a machine file.
+use serde::Deserialize;
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +70,8 @@ impl CacheLevelParameters {
 }
 
 /// Replacement policy of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ReplacementPolicy {
     /// The least recently used line leaves.
     Lru,
@@ -78,7 +80,8 @@ pub enum ReplacementPolicy {
 }
 
 /// A hardware prefetcher.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PrefetcherKind {
     /// By the distance between accesses of one place in the code or, where that is unknown,
     /// within one page: `degree` lines ahead once a distance was seen twice.
@@ -99,7 +102,8 @@ pub enum PrefetcherKind {
 }
 
 /// Coherence protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CoherenceProtocol {
     /// A dirty line that another cache reads is written back.
     Mesi,

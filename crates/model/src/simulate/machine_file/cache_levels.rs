@@ -1,10 +1,10 @@
 //! The caches of a machine: how many of each level and which unit has which. The topology says
 //! which units share a cache, and its size; what it does not give is taken from the file.
 use super::file_check::CheckedMachineFile;
-use super::toml_tables::{self, CacheTable};
+use super::toml_tables::CacheTable;
 use super::topology_sites::{TopologySites, MAX_CACHE_LEVELS};
 use super::MachineFileError;
-use crate::simulate::simulated_machine::{CacheLevelParameters, PrefetcherKind, ReplacementPolicy};
+use crate::simulate::simulated_machine::CacheLevelParameters;
 use std::collections::BTreeMap;
 
 /// Most lines of all caches together: four times those of the largest shipped machine.
@@ -203,25 +203,11 @@ impl BuiltCaches {
             },
             bytes: level.bytes,
             ways: super::file_check::checked_u32(&cache.ways),
-            replacement: match cache.replacement {
-                toml_tables::ReplacementKey::Lru => ReplacementPolicy::Lru,
-                toml_tables::ReplacementKey::PseudoLru => ReplacementPolicy::PseudoLru,
-            },
+            replacement: cache.replacement,
             // Later than the level below even where both round to the same.
             latency: (latency.round() as u32).max(self.levels.last().map_or(1, |l| l.latency + 1)),
             inclusive: cache.inclusive,
-            prefetch: cache.prefetch.as_ref().map(|p| match *p.get_ref() {
-                toml_tables::PrefetchKey::Stride { degree } => PrefetcherKind::Stride { degree },
-                toml_tables::PrefetchKey::Stream {
-                    streams,
-                    degree,
-                    distance,
-                } => PrefetcherKind::Stream {
-                    streams,
-                    degree,
-                    distance,
-                },
-            }),
+            prefetch: cache.prefetch.as_ref().map(|p| *p.get_ref()),
             caches: level.caches,
         });
         // Leakage grows as the cache does, the energy of an access as its side (CACTI).

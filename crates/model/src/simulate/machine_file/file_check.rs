@@ -1,9 +1,10 @@
 //! Rejects impossible values, with their line.
 use super::toml_tables::{
-    CacheTable, LinkScope, LinkTable, MachineFile, MemoryTable, PrefetchKey, ReplacementKey,
-    SpannedCount, SpannedNumber, SpannedText,
+    CacheTable, LinkScope, LinkTable, MachineFile, MemoryTable, SpannedCount, SpannedNumber,
+    SpannedText,
 };
 use super::{shipped_machine_file, MachineFileError, MachineFileText, MAX_BYTES};
+use crate::simulate::simulated_machine::{PrefetcherKind, ReplacementPolicy};
 use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 
@@ -263,7 +264,8 @@ impl<'a> CheckedMachineFile<'a> {
         )?;
         self.check_count(&cache.bytes, "bytes", MOST_CACHE)?;
         self.check_count(&cache.ways, "ways", MOST_WAYS)?;
-        if cache.replacement == ReplacementKey::PseudoLru && *cache.ways.get_ref() > MOST_TREE_WAYS
+        if cache.replacement == ReplacementPolicy::PseudoLru
+            && *cache.ways.get_ref() > MOST_TREE_WAYS
         {
             let what = format!(
                 "pseudo-lru is for at most {MOST_TREE_WAYS} ways; write replacement = \"lru\""
@@ -281,8 +283,8 @@ impl<'a> CheckedMachineFile<'a> {
             return Ok(());
         };
         let possible = match *prefetch.get_ref() {
-            PrefetchKey::Stride { degree } => (1..=64).contains(&degree),
-            PrefetchKey::Stream {
+            PrefetcherKind::Stride { degree } => (1..=64).contains(&degree),
+            PrefetcherKind::Stream {
                 streams,
                 degree,
                 distance,

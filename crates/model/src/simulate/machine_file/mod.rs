@@ -9,8 +9,8 @@ mod toml_tables;
 mod topology_sites;
 
 use super::simulated_machine::{
-    CoherenceProtocol, CoreParameters, DramParameters, EnergyCoefficients, NodeParameters,
-    PuParameters, SimulatedMachine,
+    CoreParameters, DramParameters, EnergyCoefficients, NodeParameters, PuParameters,
+    SimulatedMachine,
 };
 use crate::topology::SelectedMachine;
 use file_check::CheckedMachineFile;
@@ -172,10 +172,7 @@ fn assemble_machine(
         },
         levels: caches.levels,
         line: file.line(),
-        protocol: match file.file.coherence.protocol {
-            toml_tables::ProtocolKey::Mesi => CoherenceProtocol::Mesi,
-            toml_tables::ProtocolKey::Moesi => CoherenceProtocol::Moesi,
-        },
+        protocol: file.file.coherence.protocol,
         units: units.collect(),
         packages: sites.packages,
         nodes,

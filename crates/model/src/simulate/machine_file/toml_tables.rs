@@ -1,5 +1,6 @@
 //! A machine file as it is written: docs/simulation.md describes each key. Latencies are in ns or
 //! in core cycles, as they were published; nothing is converted here.
+use crate::simulate::simulated_machine::{CoherenceProtocol, PrefetcherKind, ReplacementPolicy};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -42,29 +43,15 @@ pub struct CoreTable {
     pub source: SpannedText,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProtocolKey {
-    Mesi,
-    Moesi,
-}
-
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoherenceTable {
-    pub protocol: ProtocolKey,
+    pub protocol: CoherenceProtocol,
     pub inside_ns: Option<SpannedNumber>,
     pub inside_cycles: Option<SpannedNumber>,
     pub data_bytes: SpannedCount,
     pub control_bytes: SpannedCount,
     pub source: SpannedText,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReplacementKey {
-    Lru,
-    PseudoLru,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -80,29 +67,16 @@ pub struct CacheTable {
     pub optional: bool,
     /// Cores that share one, where the topology does not say it.
     pub cores: Option<SpannedCount>,
-    pub replacement: ReplacementKey,
+    pub replacement: ReplacementPolicy,
     pub latency_ns: Option<SpannedNumber>,
     pub latency_cycles: Option<SpannedNumber>,
     #[serde(default)]
     pub inclusive: bool,
-    pub prefetch: Option<Spanned<PrefetchKey>>,
+    pub prefetch: Option<Spanned<PrefetcherKind>>,
     /// Of one cache of `bytes`.
     pub static_w: SpannedNumber,
     pub access_nj: SpannedNumber,
     pub source: SpannedText,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum PrefetchKey {
-    Stride {
-        degree: u32,
-    },
-    Stream {
-        streams: u32,
-        degree: u32,
-        distance: u32,
-    },
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -236,12 +236,12 @@ fn a_stride_is_followed_once_seen_twice() {
     let stride = PrefetcherKind::Stride { degree: 2 };
     let none = Vec::<u32>::new();
     assert_eq!(
-        fetched(stride.clone(), &[64, 67, 70, 73]),
+        fetched(stride, &[64, 67, 70, 73]),
         [none.clone(), none.clone(), vec![73, 76], vec![76, 79]]
     );
     // Downwards, and not beyond the page, which has lines 64 to 127.
     assert_eq!(
-        fetched(stride.clone(), &[70, 68, 66]),
+        fetched(stride, &[70, 68, 66]),
         [none.clone(), none.clone(), vec![64]]
     );
     // No steady distance, nothing ahead.
@@ -257,11 +257,11 @@ fn a_stream_runs_ahead_as_far_as_its_distance() {
     };
     let none = Vec::<u32>::new();
     assert_eq!(
-        fetched(stream.clone(), &[64, 65, 66, 67]),
+        fetched(stream, &[64, 65, 66, 67]),
         [none.clone(), vec![66, 67], vec![68, 69], vec![70]]
     );
     assert_eq!(
-        fetched(stream.clone(), &[90, 89, 88]),
+        fetched(stream, &[90, 89, 88]),
         [none.clone(), vec![88, 87], vec![86, 85]]
     );
     // Two streams at a time: a third page takes the place of the one used longest ago.
