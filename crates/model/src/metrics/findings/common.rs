@@ -30,11 +30,12 @@ const LEAST_OF_HOTTEST: u64 = 10;
 /// Characters of a name in a sentence.
 const LONGEST: usize = 60;
 
-/// The structures for which it matters where their pages lie, with the positions of these in
-/// the table. Stacks are left out: each belongs to its thread.
-pub fn placeable_structures<'a>(
-    case: &FindingContext<'a>,
-) -> Vec<(&'a StructureMetrics, &'a [usize])> {
+/// What `assess` finds in the structures for which it matters where their pages lie, given with the
+/// positions of these in the table. Stacks are left out: each belongs to its thread.
+pub fn assess_structures(
+    case: &FindingContext,
+    assess: impl Fn(&FindingContext, &StructureMetrics, &[usize]) -> Option<Finding>,
+) -> Vec<Finding> {
     let report = &case.analysis.report;
     // The one that touches first need not work.
     let threads = report.threads.iter().filter(|t| t.reads + t.writes > 0);
@@ -45,11 +46,11 @@ pub fn placeable_structures<'a>(
         s.kind != ObjectKind::Stack && traffic_share(case, s) >= LEAST_SHARE
     };
     let structures = report.structures.iter().filter(worth);
-    let held = structures.filter_map(|s| {
+    let found = structures.filter_map(|s| {
         let pages = case.analysis.pages_of_object.get(&s.object.at())?;
-        (pages.len() >= LEAST_PAGES).then_some((s, pages.as_slice()))
+        (pages.len() >= LEAST_PAGES).then(|| assess(case, s, pages))?
     });
-    held.collect()
+    limit_findings(found.collect())
 }
 
 /// The file that a structure is, mapped from the page cache.

@@ -9,9 +9,9 @@
 //! Severity: the accesses to hot pages beyond an even spread (where they belong to no node, at most their part of the
 //! structure's traffic), times the structure's share of the traffic.
 use super::common::{
-    belonging, format_percent, limit_findings, no_owner_text, placeable_structures,
-    ratio_or_zero_f64, shares_evidence, structure_finding, structure_label, thread_label,
-    traffic_share, unit, LEAST_PAGES,
+    assess_structures, belonging, format_percent, no_owner_text, ratio_or_zero_f64,
+    shares_evidence, structure_finding, structure_label, thread_label, traffic_share, unit,
+    LEAST_PAGES,
 };
 use super::fix_snippets::{interleave_fix, uses_openmp};
 use super::shared_by_all::split_schedule;
@@ -40,8 +40,7 @@ const STRAY: f64 = 0.05;
 const OWN: f64 = 0.5;
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
-    let structures = placeable_structures(case).into_iter();
-    limit_findings(structures.filter_map(|(s, p)| assess(case, s, p)).collect())
+    assess_structures(case, assess)
 }
 
 fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {

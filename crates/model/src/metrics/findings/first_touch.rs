@@ -6,9 +6,9 @@
 //! use all pages no place is local for most; what is wrong is that one memory serves them,
 //! and the severity is what it serves beyond an even part.
 use super::common::{
-    belonging, format_percent, limit_findings, mapped_file, no_owner_text, placeable_structures,
-    ratio_or_zero_f64, shares_evidence, shares_served_by_node, shortened, structure_finding,
-    structure_label, thread_label, traffic_share, unit, TrafficByNode, LEAST_GAIN,
+    assess_structures, belonging, format_percent, mapped_file, no_owner_text, ratio_or_zero_f64,
+    shares_evidence, shares_served_by_node, shortened, structure_finding, structure_label,
+    thread_label, traffic_share, unit, TrafficByNode, LEAST_GAIN,
 };
 use super::fix_snippets::{
     describe_allocation, hither_run_fix, interleave_fix, is_fortran, parallel_loop, uses_openmp,
@@ -48,8 +48,7 @@ const OWN_COPY: &str = "Its copies are filled by the thread that creates the oth
                         the copy first itself.";
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
-    let structures = placeable_structures(case).into_iter();
-    let mut found = limit_findings(structures.filter_map(|(s, p)| assess(case, s, p)).collect());
+    let mut found = assess_structures(case, assess);
     drop_repeated_fixes(case, &mut found);
     found
 }

@@ -2,8 +2,8 @@
 //! figure 6): exclusivity is lower than with pages of 4 KiB. Severity: the traffic that is
 //! local with small pages, each on its best node, and remote with large ones.
 use super::common::{
-    format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, shares_evidence,
-    structure_finding, structure_label, traffic_share, unit, TrafficByNode, LEAST_GAIN,
+    assess_structures, format_percent, ratio_or_zero_f64, shares_evidence, structure_finding,
+    structure_label, traffic_share, unit, TrafficByNode, LEAST_GAIN,
 };
 use super::fix_snippets::{describe_allocation, variable_name};
 use super::FindingContext;
@@ -25,9 +25,9 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
         return Vec::new();
     }
     let best = best_nodes(case);
-    let found = placeable_structures(case).into_iter();
-    let found = found.filter_map(|(s, pages)| assess(case, s, pages, &best, (small, large)));
-    limit_findings(found.collect())
+    assess_structures(case, |case, s, pages| {
+        assess(case, s, pages, &best, (small, large))
+    })
 }
 
 /// For each page of the table the node that uses most the page of 2 MiB around it.

@@ -4,8 +4,8 @@
 //! what is read about once, like a batch of input, is not worth that. Severity: 1 - E_app of its share, the
 //! traffic that is remote wherever its pages lie and would be local with copies.
 use super::common::{
-    belonging, filled_once, format_percent, limit_findings, placeable_structures, shares_evidence,
-    structure_finding, structure_label, traffic_share, unit, write_share, TrafficByNode,
+    assess_structures, belonging, filled_once, format_percent, shares_evidence, structure_finding,
+    structure_label, traffic_share, unit, write_share, TrafficByNode,
 };
 use super::fix_snippets::{describe_allocation, is_fortran, variable_name};
 use super::FindingContext;
@@ -18,8 +18,7 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
     if case.analysis.report.run.online {
         return Vec::new();
     }
-    let structures = placeable_structures(case).into_iter();
-    limit_findings(structures.filter_map(|(s, p)| assess(case, s, p)).collect())
+    assess_structures(case, assess)
 }
 
 fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {

@@ -3,9 +3,9 @@
 //! Its severity is 1 - E_app of its share: what a loop that gives each thread its own part
 //! could make local. What is hardly written is `read_mostly`'s.
 use super::common::{
-    count_active_threads, filled_once, format_percent, limit_findings, placeable_structures,
-    ratio_or_zero_f64, shares_evidence, structure_finding, structure_label, traffic_share, unit,
-    write_share, TrafficByNode,
+    assess_structures, count_active_threads, filled_once, format_percent, ratio_or_zero_f64,
+    shares_evidence, structure_finding, structure_label, traffic_share, unit, write_share,
+    TrafficByNode,
 };
 use super::fix_snippets::{hottest_line, interleave_fix, is_fortran, uses_openmp};
 use super::FindingContext;
@@ -24,8 +24,7 @@ const OF_THEM: f64 = 0.5;
 const MOST: f64 = 0.5;
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
-    let structures = placeable_structures(case).into_iter();
-    limit_findings(structures.filter_map(|(s, p)| assess(case, s, p)).collect())
+    assess_structures(case, assess)
 }
 
 fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
