@@ -10,6 +10,13 @@ pub const PAGE_SIZE: u64 = 1 << PAGE_BITS;
 /// Its log2.
 pub const PAGE_BITS: u32 = 12;
 
+/// Numbers of the pages [first, end) that a range of bytes lies in.
+#[must_use]
+pub fn pages_around(address: u64, length: u64) -> (u64, u64) {
+    let end = address.saturating_add(length);
+    (address >> PAGE_BITS, end.div_ceil(PAGE_SIZE))
+}
+
 /// One thread of the traced run. Row number = [`ThreadIx`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
@@ -319,11 +326,13 @@ impl Object {
 }
 
 /// One of the call paths by which the blocks of an object are allocated.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AllocationPath {
     /// The data structure.
+    #[serde(skip)]
     pub object: ObjectIx,
     /// `function (file:line)` of each call, the outermost first, separated by `;`: a folded stack.
+    #[serde(skip)]
     pub path: String,
     /// Blocks allocated by it.
     pub count: u64,

@@ -11,9 +11,10 @@ pub fn render(paths: &[AllocationPathMetrics], top: usize, style: TerminalStyle)
     let mut out = style.bold("Call paths that allocate, by accesses to their blocks");
     out.push('\n');
     for path in paths.iter().take(top) {
-        let sizes = (path.smallest, path.largest);
-        let blocks = heap_blocks(path.count, path.size, path.allocated, sizes);
-        let accesses = count(path.reads + path.writes);
+        let of = &path.blocks;
+        let sizes = (of.smallest, of.largest);
+        let blocks = heap_blocks(of.count, of.size, of.allocated, sizes);
+        let accesses = count(of.reads + of.writes);
         let (share, name) = (
             percent(path.share),
             strip_control_characters(&path.structure),

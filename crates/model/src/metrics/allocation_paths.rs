@@ -1,6 +1,6 @@
 //! The call paths by which heap blocks are allocated, as perf shows call chains: structures
 //! allocated by an allocator class or `xmalloc` are told apart by their callers.
-use hither_profile::Profile;
+use hither_profile::{AllocationPath, Profile};
 use serde::Serialize;
 
 /// A call path, and what was allocated by it.
@@ -10,22 +10,9 @@ pub struct AllocationPathMetrics {
     pub structure: String,
     /// `function (file:line)` of the calls, innermost first.
     pub calls: Vec<String>,
-    /// Blocks allocated.
-    pub count: u64,
-    /// Peak of the bytes that are live at the same time.
-    pub size: u64,
-    /// Bytes of all blocks together.
-    pub allocated: u64,
-    /// Bytes of the smallest of them.
-    pub smallest: u64,
-    /// Bytes of the largest of them.
-    pub largest: u64,
-    /// Reads of these blocks.
-    pub reads: u64,
-    /// Writes to these blocks.
-    pub writes: u64,
-    /// Times that a thread brought a line of them into its private cache, an estimate.
-    pub fetches: u64,
+    /// Its blocks and their accesses.
+    #[serde(flatten)]
+    pub blocks: AllocationPath,
     /// Of the accesses of the run.
     pub share: f64,
 }
@@ -39,14 +26,7 @@ pub fn allocation_paths(profile: &Profile) -> Vec<AllocationPathMetrics> {
     let metrics = paths.into_iter().map(|p| AllocationPathMetrics {
         structure: profile.objects[p.object.at()].name.clone(),
         calls: calls(&p.path),
-        count: p.count,
-        size: p.size,
-        allocated: p.allocated,
-        smallest: p.smallest,
-        largest: p.largest,
-        reads: p.reads,
-        writes: p.writes,
-        fetches: p.fetches,
+        blocks: p.clone(),
         share: (p.reads + p.writes) as f64 / total.max(1) as f64,
     });
     metrics.collect()
