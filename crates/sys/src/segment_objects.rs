@@ -3,7 +3,16 @@ use crate::segment::Segment;
 use crate::segment_written::WrittenPage;
 use crate::wire::{self, SegmentHeader};
 use std::mem::offset_of;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
+
+impl AddAssign for wire::ObjectCount {
+    /// A target may have forged counts: they do not overflow.
+    fn add_assign(&mut self, more: Self) {
+        self.reads = self.reads.saturating_add(more.reads);
+        self.writes = self.writes.saturating_add(more.writes);
+        self.fetches = self.fetches.saturating_add(more.fetches);
+    }
+}
 
 impl Segment {
     /// A data structure in the target; valid once its kind is not 0.

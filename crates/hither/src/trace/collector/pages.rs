@@ -108,9 +108,7 @@ impl PageReader {
         for number in (1..segment.next_block()).take_while(|_| !deadline.passed()) {
             self.read_block(segment, number, &mut target.threads, &mut rows);
         }
-        sort_and_sum(&mut rows);
-        self.add_totals(segment, &mut target.regions, &rows);
-        rows
+        self.add_rows(segment, &mut target.regions, rows)
     }
 
     /// Reads the blocks of slots whose threads have ended, flagged or not; those that changed must have
@@ -128,9 +126,7 @@ impl PageReader {
                 self.read_block(segment, number, &mut target.threads, &mut rows);
             }
         }
-        sort_and_sum(&mut rows);
-        self.add_totals(segment, &mut target.regions, &rows);
-        rows
+        self.add_rows(segment, &mut target.regions, rows)
     }
 
     /// Forgets the blocks of a slot whose thread has ended and whose counts have been read, and returns them.
@@ -150,10 +146,8 @@ impl PageReader {
         segment: &Segment,
         target: &mut TargetState,
     ) -> Vec<CountRow<3>> {
-        let mut rows = self.read_changed_rows(segment, &mut target.threads);
-        sort_and_sum(&mut rows);
-        self.add_totals(segment, &mut target.regions, &rows);
-        rows
+        let rows = self.read_changed_rows(segment, &mut target.threads);
+        self.add_rows(segment, &mut target.regions, rows)
     }
 
     fn read_changed_rows(
@@ -190,9 +184,7 @@ impl PageReader {
             }
         }
         rows.extend(self.read_changed_rows(segment, &mut target.threads));
-        sort_and_sum(&mut rows);
-        self.add_totals(segment, &mut target.regions, &rows);
-        rows
+        self.add_rows(segment, &mut target.regions, rows)
     }
 
     /// Of these groups, those in which a page has no name yet.
@@ -292,10 +284,16 @@ impl PageReader {
         }
     }
 
-    /// Sums the rows up per thread and names their pages.
-    pub fn add_totals(&mut self, segment: &Segment, regions: &mut RegionMap, rows: &[CountRow<3>]) {
+    /// Sums rows up, adds them to the totals of threads and names their pages.
+    pub fn add_rows(
+        &mut self,
+        segment: &Segment,
+        regions: &mut RegionMap,
+        mut rows: Vec<CountRow<3>>,
+    ) -> Vec<CountRow<3>> {
+        sort_and_sum(&mut rows);
         let mut pages = std::mem::take(&mut self.unnamed);
-        for &(key, [reads, writes, _]) in rows {
+        for &(key, [reads, writes, _]) in &rows {
             let (page, thread) = page_and_thread(key);
             let thread = thread as usize;
             if thread >= self.totals.len() {
@@ -318,6 +316,7 @@ impl PageReader {
             !(reported && self.identify(segment, regions, page, &record))
         });
         self.unnamed = pages;
+        rows
     }
 
     fn identify(

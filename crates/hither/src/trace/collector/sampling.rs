@@ -205,11 +205,12 @@ impl SamplingScale {
             for (key, to) in &later.objects {
                 let from = earlier.objects.get(key).copied().unwrap_or_default();
                 let factor = factors.get(key.0 as usize).copied().unwrap_or(1.0);
-                let sum = sums.entry(*key).or_default();
                 let grown = |to: u64, from: u64| scaled(to.saturating_sub(from), factor);
-                sum.reads = sum.reads.saturating_add(grown(to.reads, from.reads));
-                sum.writes = sum.writes.saturating_add(grown(to.writes, from.writes));
-                sum.fetches = sum.fetches.saturating_add(grown(to.fetches, from.fetches));
+                *sums.entry(*key).or_default() += ObjectCount {
+                    reads: grown(to.reads, from.reads),
+                    writes: grown(to.writes, from.writes),
+                    fetches: grown(to.fetches, from.fetches),
+                };
             }
         }
         sums

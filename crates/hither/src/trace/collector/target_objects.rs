@@ -10,10 +10,7 @@ pub type AccessesById = BTreeMap<(u32, u32), wire::ObjectCount>;
 pub fn accesses_by_id(counts: BTreeMap<(u32, u32, u32), wire::ObjectCount>) -> AccessesById {
     let mut sums = AccessesById::new();
     for ((_, process, id), count) in counts {
-        let sum = sums.entry((process, id)).or_default();
-        sum.reads = sum.reads.saturating_add(count.reads);
-        sum.writes = sum.writes.saturating_add(count.writes);
-        sum.fetches = sum.fetches.saturating_add(count.fetches);
+        *sums.entry((process, id)).or_default() += count;
     }
     sums
 }

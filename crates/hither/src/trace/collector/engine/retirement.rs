@@ -224,7 +224,7 @@ impl CollectorEngine {
             let (objects, target) = (&mut self.ended_objects, &mut self.target_state);
             self.segment.for_each_object_count(slot, |id, count| {
                 let (process, id) = target.object_counted_as((process, id), &self.segment);
-                add_count(objects, (key, process, id), count);
+                *objects.entry((key, process, id)).or_default() += count;
             });
             let seen = self.threads.seen.get(slot as usize);
             let end = seen.and_then(|seen| seen.end).unwrap_or(self.ended);
@@ -244,7 +244,7 @@ impl CollectorEngine {
             let target = &mut self.target_state;
             self.segment.for_each_object_count(slot, |id, count| {
                 let (process, id) = target.object_counted_as((process, id), &self.segment);
-                add_count(&mut counts, (key, process, id), count);
+                *counts.entry((key, process, id)).or_default() += count;
             });
         }
         counts
@@ -270,7 +270,7 @@ impl CollectorEngine {
                 if let Some((id, count)) = left.object_count() {
                     let named = (thread.process, id);
                     let (process, id) = self.target_state.object_counted_as(named, &self.segment);
-                    add_count(&mut self.ended_objects, (key, process, id), count);
+                    *self.ended_objects.entry((key, process, id)).or_default() += count;
                 }
                 if let Some(sample) = left.sample() {
                     let target = &mut self.target_state;
@@ -289,9 +289,8 @@ impl CollectorEngine {
                 most = MOST_ROWS.max(2 * rows.len());
             }
         }
-        sort_and_sum(&mut rows);
-        self.page_reader
-            .add_totals(&self.segment, &mut self.target_state.regions, &rows);
+        let regions = &mut self.target_state.regions;
+        let rows = self.page_reader.add_rows(&self.segment, regions, rows);
         self.add_page_rows(slice, rows);
     }
 
@@ -317,11 +316,4 @@ impl CollectorEngine {
             self.comm_reader.add_credit(slot, to, [0, events]);
         });
     }
-}
-
-fn add_count(sums: &mut ObjectCounts, key: (u32, u32, u32), count: wire::ObjectCount) {
-    let sum = sums.entry(key).or_default();
-    sum.reads = sum.reads.saturating_add(count.reads);
-    sum.writes = sum.writes.saturating_add(count.writes);
-    sum.fetches = sum.fetches.saturating_add(count.fetches);
 }
