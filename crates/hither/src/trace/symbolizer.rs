@@ -2,6 +2,7 @@
 //! addresses; what people know are variables and source lines.
 use std::path::{Path, PathBuf};
 
+use hither_profile::{Object, ObjectKind, ProcessIx};
 use serde::{Deserialize, Serialize};
 
 /// A global, a static variable of a function, or a thread-local one.
@@ -21,6 +22,24 @@ pub struct StaticObject {
 impl StaticObject {
     /// Above all addresses.
     pub const THREAD_LOCAL: u64 = 1 << 62;
+
+    /// As a structure of a process, without accesses.
+    pub fn to_object(&self, process: ProcessIx) -> Object {
+        Object {
+            name: self.name.clone(),
+            type_name: self.type_name.clone(),
+            kind: match self.vaddr < Self::THREAD_LOCAL {
+                true => ObjectKind::Static,
+                false => ObjectKind::ThreadLocal,
+            },
+            size: self.size,
+            count: 1,
+            file: self.file.clone(),
+            line: self.line,
+            process,
+            ..Object::default()
+        }
+    }
 }
 
 /// A field of a structure, or of the elements of an array of them.

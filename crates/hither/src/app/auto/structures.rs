@@ -140,11 +140,12 @@ impl LocatedStructures {
             if reads.round() < 1.0 || !fits {
                 continue;
             }
-            let object = self.add(
-                static_object(variable, region, reads.round() as u64),
-                number,
-                at..at + variable.size,
-            );
+            let object = Object {
+                reads: reads.round() as u64,
+                estimated: true,
+                ..variable.to_object(region.process)
+            };
+            let object = self.add(object, number, at..at + variable.size);
             added.push((variable.vaddr, object));
         }
         let vaddrs: Vec<u64> = added.iter().map(|(vaddr, _)| *vaddr).collect();
@@ -159,22 +160,6 @@ impl LocatedStructures {
                     size: m.size,
                 }));
         }
-    }
-}
-
-fn static_object(variable: &StaticObject, region: &Region, reads: u64) -> Object {
-    Object {
-        name: variable.name.clone(),
-        type_name: variable.type_name.clone(),
-        kind: ObjectKind::Static,
-        size: variable.size,
-        count: 1,
-        file: variable.file.clone(),
-        line: variable.line,
-        process: region.process,
-        reads,
-        estimated: true,
-        ..Object::default()
     }
 }
 

@@ -175,13 +175,12 @@ impl AgentHost for WriteProtectHost {
     fn take_pages(
         &mut self,
         wanted: u32,
-        picks: &[(Pid, u64)],
+        picks: &[u64],
         random: &mut Rng,
         taken_pages: &mut TakenPages,
     ) {
         let total = self.takable_pages();
-        let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
-        let mut picks = picks.filter(|page| self.may_take(*page));
+        let mut picks = picks.iter().copied();
         let mut taken = 0;
         for _ in 0..wanted.min(MAX_BATCH) {
             let page = picks

@@ -2,14 +2,14 @@
 //! the stack.
 use super::file_names::without_deleted;
 use super::interval_map::{BindEffect, SpaceInterval};
-use super::mappings::{is_bindable, page_range};
+use super::mappings::is_bindable;
 use super::memory_areas::{LoadedModule, MemoryArea, RegionMatch};
 use super::page_runs::{append_binds, majority_runs, AreaPiece, GapRule, NodeRun, PAGE_BITS};
 use super::placement_index::{pages_of, PlacementIndex};
 use super::process_image::{merge_adjacent, ProcessImage};
 use crate::follow::proc_maps::MemoryMapping;
 use crate::run::guide::{self, PageBind};
-use hither_profile::RegionKind;
+use hither_profile::{pages_around, RegionKind};
 
 /// Recognises what an image starts with. Returns what is to be bound.
 pub fn match_exec_image(
@@ -27,7 +27,7 @@ pub fn match_exec_image(
             .file
             .as_ref()
             .map_or("", |f| without_deleted(&f.path));
-        let (first, next) = page_range(mapping.address, mapping.length);
+        let (first, next) = pages_around(mapping.address, mapping.length);
         // Variables without initial values lie behind the file's segments. Where the heap
         // follows at once the kernel calls them so.
         let bss = first == end && matches!(name, "" | "[heap]");
@@ -82,7 +82,7 @@ fn of_file(image: &mut ProcessImage, path: &str, first: u64) -> usize {
 }
 
 fn segment(image: &mut ProcessImage, module: usize, mapping: &MemoryMapping) {
-    let (start, end) = page_range(mapping.address, mapping.length);
+    let (start, end) = pages_around(mapping.address, mapping.length);
     let module = &mut image.modules[module];
     module.end = module.end.max(end);
     let interval = SpaceInterval {
@@ -97,7 +97,7 @@ fn segment(image: &mut ProcessImage, module: usize, mapping: &MemoryMapping) {
 
 /// The stack is as long as in the profile and ends where this one does.
 fn stack(image: &mut ProcessImage, plan: &PlacementIndex, mapping: &MemoryMapping) {
-    let (start, top) = page_range(mapping.address, mapping.length);
+    let (start, top) = pages_around(mapping.address, mapping.length);
     let region = image.process.and_then(|p| plan.main_stack(p));
     let pages = region.map_or(top - start, |r| pages_of(plan.region(r)));
     let pages = pages.min(top);

@@ -10,14 +10,8 @@ use super::process_image::is_file_of;
 use super::process_image::ProcessImage;
 use crate::follow::proc_maps::MemoryMapping;
 use crate::run::guide::PageBind;
-use hither_profile::{RegionIx, RegionKind, ThreadIx};
+use hither_profile::{pages_around, RegionIx, RegionKind, ThreadIx};
 use nix::libc;
-
-/// Pages [first, end) around a range of bytes.
-pub fn page_range(address: u64, length: u64) -> (u64, u64) {
-    let end = address.saturating_add(length);
-    (address >> PAGE_BITS, end.div_ceil(1 << PAGE_BITS))
-}
 
 pub fn is_shared(mapping: &MemoryMapping) -> bool {
     matches!(
@@ -53,7 +47,7 @@ pub fn map_private(
     ordinal: u32,
     mapping: &MemoryMapping,
 ) -> Vec<PageBind> {
-    let (start, end) = page_range(mapping.address, mapping.length);
+    let (start, end) = pages_around(mapping.address, mapping.length);
     let module = of_module(image, plan, mapping, (start, end));
     let (area, offset) = module.unwrap_or_else(|| {
         let file = mapping
@@ -156,7 +150,7 @@ pub fn claim_module(image: &mut ProcessImage, plan: &PlacementIndex, area: usize
 
 /// munmap.
 pub fn unmap(image: &mut ProcessImage, address: u64, length: u64) {
-    let (start, end) = page_range(address, length);
+    let (start, end) = pages_around(address, length);
     image.space.take(start, end);
     image.modules.retain(|m| m.start < start || end <= m.start);
 }
@@ -168,7 +162,7 @@ pub fn remap(
     old: (u64, u64),
     new: (u64, u64),
 ) -> Vec<PageBind> {
-    let (old, new) = (page_range(old.0, old.1), page_range(new.0, new.1));
+    let (old, new) = (pages_around(old.0, old.1), pages_around(new.0, new.1));
     let pieces = image.space.take(old.0, old.1);
     image.space.take(new.0, new.1);
     let count = pieces.len();

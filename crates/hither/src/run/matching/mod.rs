@@ -32,7 +32,7 @@ use super::guide::{
     self, ActivePhases, InitialPlacement, PageBind, PhaseChange, PlacementGuide, RecognisedRegion,
 };
 use crate::follow::proc_maps::MemoryMapping;
-use hither_profile::{Placement, RegionIx, ThreadIx};
+use hither_profile::{pages_around, Placement, RegionIx, ThreadIx};
 use hither_sys::{Pid, Tid};
 use page_runs::{changed_runs, NodeRun};
 use placement_index::PlacementIndex;
@@ -290,7 +290,7 @@ impl PlacementGuide for ProfileGuide {
             return Vec::new();
         };
         task.fresh = None;
-        let (start, end) = mappings::page_range(mapping.address, mapping.length);
+        let (start, end) = pages_around(mapping.address, mapping.length);
         if start >= end {
             return Vec::new();
         }
@@ -313,7 +313,7 @@ impl PlacementGuide for ProfileGuide {
         };
         let fresh = task.fresh.take();
         mappings::unmap(image, address, length);
-        let (start, end) = mappings::page_range(address, length);
+        let (start, end) = pages_around(address, length);
         match fresh.and_then(|f| f.trimmed(image, plan, start, end)) {
             Some(area) => image.bind_thing(plan, area),
             None => Vec::new(),

@@ -3,14 +3,13 @@
 //! for writing sets the policy.
 use super::file_names::{common_numbers, file_name, in_common, skeleton, without_deleted};
 use super::interval_map::{BindEffect, SpaceInterval};
-use super::mappings::page_range;
 use super::memory_areas::{MemoryArea, RegionMatch};
 use super::page_runs::{GapRule, RegionFit, PAGE_BITS};
 use super::placement_index::{pages_of, PlacementIndex};
 use super::process_image::ProcessImage;
 use crate::follow::proc_maps::MemoryMapping;
 use crate::run::guide::PageBind;
-use hither_profile::{ProcessIx, RegionIx, RegionKind};
+use hither_profile::{pages_around, ProcessIx, RegionIx, RegionKind};
 use std::collections::{HashMap, HashSet};
 
 /// Leading letters that tell the file names of one program from those of others.
@@ -58,7 +57,7 @@ impl SharedObjects {
         plan: &PlacementIndex,
         m: &MemoryMapping,
     ) -> Vec<PageBind> {
-        let (start, end) = page_range(m.address, m.length);
+        let (start, end) = pages_around(m.address, m.length);
         let path = m.file.as_ref().map_or("", |f| without_deleted(&f.path));
         let named = m.file.as_ref().filter(|_| path != "/dev/zero");
         let key = match named {

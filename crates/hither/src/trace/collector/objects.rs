@@ -246,20 +246,7 @@ impl ObjectBuilder<'_> {
         if let Some(&known) = self.static_objects.get(&key) {
             return known;
         }
-        let object = self.add(Object {
-            name: variable.name.clone(),
-            type_name: variable.type_name.clone(),
-            kind: match variable.vaddr < StaticObject::THREAD_LOCAL {
-                true => ObjectKind::Static,
-                false => ObjectKind::ThreadLocal,
-            },
-            size: variable.size,
-            count: 1,
-            file: variable.file.clone(),
-            line: variable.line,
-            process: region.process,
-            ..Object::default()
-        });
+        let object = self.add(variable.to_object(region.process));
         self.static_objects.insert(key, object);
         object
     }

@@ -9,7 +9,7 @@ use super::memory_budget::{MemoryBudget, LATE_MODULE_BYTES, REGION_BYTES};
 use super::region_interval::RegionInterval;
 use super::region_origin::{LeftRegion, RegionOrigin};
 use super::thread_locals::ThreadLocals;
-use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
+use hither_profile::{pages_around, ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::wire;
 use std::collections::HashMap;
 
@@ -67,12 +67,6 @@ pub struct RegionMap {
     pub late_modules: LateModules,
     pub ended: EndedRegions,
     pub budget: MemoryBudget,
-}
-
-/// First page at or above, and first page after, a byte range.
-fn pages_around(address: u64, length: u64) -> (u64, u64) {
-    let end = address.saturating_add(length);
-    (address >> PAGE_BITS, end.div_ceil(1 << PAGE_BITS))
 }
 
 /// Until the threads of the run are numbered, its key.

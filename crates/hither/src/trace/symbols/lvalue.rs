@@ -107,28 +107,29 @@ pub fn is_word(c: u8) -> bool {
 
 /// Index of the bracket that opens the one at `close`.
 fn matching_open(bytes: &[u8], close: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    for at in (0..=close).rev() {
-        match bytes[at] {
-            b')' | b']' | b'}' => depth += 1,
-            b'(' | b'[' | b'{' => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
+    let before = bytes[..=close].iter().enumerate().rev();
+    matching(before, CLOSING, OPENING)
 }
 
 /// Index of the bracket that closes the one at `open`.
 pub fn matching_close(bytes: &[u8], open: usize) -> Option<usize> {
+    matching(bytes.iter().enumerate().skip(open), OPENING, CLOSING)
+}
+
+const OPENING: &[u8] = b"([{";
+const CLOSING: &[u8] = b")]}";
+
+fn matching<'a>(
+    bytes: impl Iterator<Item = (usize, &'a u8)>,
+    begin: &[u8],
+    end: &[u8],
+) -> Option<usize> {
     let mut depth = 0usize;
-    for (at, byte) in bytes.iter().enumerate().skip(open) {
-        match byte {
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
-            _ => {}
+    for (at, byte) in bytes {
+        if begin.contains(byte) {
+            depth += 1;
+        } else if end.contains(byte) {
+            depth = depth.checked_sub(1)?;
         }
         if depth == 0 {
             return Some(at);

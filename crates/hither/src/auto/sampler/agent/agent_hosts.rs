@@ -99,12 +99,12 @@ pub trait AgentHost: Sized {
     fn perhaps_stack_bytes(&self) -> u64 {
         0
     }
-    /// Takes `wanted` pages: `picks` as far as they may be taken, others at random. Not called where
+    /// Takes `wanted` pages: first `picks`, which may be taken, then others at random. Not called where
     /// there are none.
     fn take_pages(
         &mut self,
         wanted: u32,
-        picks: &[(Pid, u64)],
+        picks: &[u64],
         random: &mut Rng,
         taken_pages: &mut TakenPages,
     );
@@ -296,7 +296,7 @@ impl<H: AgentHost> AgentHosts<H> {
         if wanted == 0 || total == 0 {
             return;
         }
-        for state in self.processes.values_mut() {
+        for (pid, state) in &mut self.processes {
             if let AgentState::With(host) = state {
                 let pages = host.takable_pages();
                 if pages == 0 {
@@ -307,7 +307,9 @@ impl<H: AgentHost> AgentHosts<H> {
                 let more = self.random.next_u64() % total < shares % total;
                 let share = u32::try_from(shares / total + u64::from(more));
                 let share = share.unwrap_or(u32::MAX);
-                host.take_pages(share, picks, &mut self.random, taken);
+                let own = picks.iter().filter(|at| at.0 == *pid).map(|at| at.1);
+                let own: Vec<u64> = own.filter(|page| host.may_take(*page)).collect();
+                host.take_pages(share, &own, &mut self.random, taken);
             }
         }
     }
