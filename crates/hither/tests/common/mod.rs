@@ -130,6 +130,15 @@ pub fn wait_for(what: &str, done: impl Fn() -> bool) {
     }
 }
 
+/// A folder with what a shell's script builds there.
+pub fn built_by(script: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("tempdir");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).current_dir(folder.path());
+    assert!(shell.status().expect("sh").success());
+    folder
+}
+
 /// A program of `workloads/`.
 pub fn workload(name: &str) -> String {
     let program = workloads::workload(name);

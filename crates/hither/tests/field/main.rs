@@ -14,11 +14,13 @@ mod refused;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use common::{check_refusal, run, status, text, there, wait_for, workload, Place, Running, HITHER};
+use common::{
+    built_by, check_refusal, run, status, text, there, wait_for, workload, Place, Running, HITHER,
+};
 use hither_profile::Profile;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -100,7 +102,6 @@ fn check(line: &[&str], processes: usize, threads: usize) -> Profile {
 fn built(name: &str) -> String {
     static BUILT: OnceLock<TempDir> = OnceLock::new();
     let folder = BUILT.get_or_init(|| {
-        let folder = tempfile::tempdir().expect("tempdir");
         let script = format!(
             "set -e; gcc -std=gnu11 -O1 -g -pthread -o abuse {SOURCES}/abuse.c
              gcc -static -std=gnu11 -O1 -g -pthread -o abuse-static {SOURCES}/abuse.c
@@ -141,13 +142,7 @@ fn built(name: &str) -> String {
              gcc -DLIBRARY -shared -fPIC -o libjli.so {SOURCES}/launcher.c
              gcc -o launcher {SOURCES}/launcher.c -L. -ljli -Wl,-rpath,$PWD; chmod 755 ."
         );
-        let mut shell = Command::new("sh");
-        let done = shell
-            .args(["-c", &script])
-            .current_dir(folder.path())
-            .status();
-        assert!(done.expect("sh").success());
-        folder
+        built_by(&script)
     });
     folder.path().join(name).to_string_lossy().into_owned()
 }

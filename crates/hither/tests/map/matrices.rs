@@ -3,10 +3,15 @@ use super::*;
 
 const MACHINE: &str = "pack:2 core:2 pu:1";
 
+/// Of the matrix in `m.csv`, for [`MACHINE`].
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["--matrix", "m.csv", "--topology", MACHINE], more].concat()
+}
+
 #[test]
 fn threads_that_talk_share_a_package() {
     let place = Place::with_matrix(CROSSED);
-    let json = place.json(&["--matrix", "m.csv", "--topology", MACHINE]);
+    let json = place.json(&with(&[]));
     let pus = numbers(&json["pus"]);
     assert_eq!(
         (pus[0] / 2, pus[1] / 2),
@@ -61,15 +66,7 @@ fn objectives_of_two_files_compare() {
 fn every_policy_places_every_thread() {
     let place = Place::with_matrix(CROSSED);
     for policy in thread_policies() {
-        let args = [
-            "--matrix",
-            "m.csv",
-            "--topology",
-            MACHINE,
-            "--policy",
-            &policy,
-        ];
-        let mut pus = place.pus(&args);
+        let mut pus = place.pus(&with(&["--policy", &policy]));
         pus.sort_unstable();
         assert_eq!(pus, [0, 1, 2, 3], "{policy}");
     }
@@ -78,10 +75,7 @@ fn every_policy_places_every_thread() {
 #[test]
 fn where_it_goes() {
     let place = Place::with_matrix(CROSSED);
-    let map = |args: &[&str]| {
-        let all = [&["--matrix", "m.csv", "--topology", MACHINE], args].concat();
-        place.map(&all)
-    };
+    let map = |args: &[&str]| place.map(&with(args));
     let said = map(&[]);
     assert!(
         said.contains("next: hither map m.place.json --format env"),
@@ -136,15 +130,8 @@ fn small_and_silent_matrices() {
     let check = |text: &str, threads: usize| {
         let place = Place::with_matrix(text);
         for policy in thread_policies() {
-            let args = [
-                "--matrix",
-                "m.csv",
-                "--topology",
-                MACHINE,
-                "--policy",
-                &policy,
-            ];
-            assert_eq!(place.pus(&args).len(), threads, "{policy} {text}");
+            let pus = place.pus(&with(&["--policy", &policy]));
+            assert_eq!(pus.len(), threads, "{policy} {text}");
         }
     };
     check("0\n", 1);
@@ -159,10 +146,9 @@ fn small_and_silent_matrices() {
 #[test]
 fn starting_from_an_older_placement() {
     let place = Place::with_matrix(CROSSED);
-    let args = ["--matrix", "m.csv", "--topology", MACHINE];
-    place.map(&[&args[..], &["--seed", "3", "-o", "old"]].concat());
-    let old = place.pus(&[&args[..], &["--seed", "3"]].concat());
-    let from = |seed| [&args[..], &["--from", "old.place.json", "--seed", seed]].concat();
+    place.map(&with(&["--seed", "3", "-o", "old"]));
+    let old = place.pus(&with(&["--seed", "3"]));
+    let from = |seed| with(&["--from", "old.place.json", "--seed", seed]);
     assert_eq!(place.pus(&from("8")), old, "what is best stays");
     let said = place.map(&[&from("8")[..], &["--explain"]].concat());
     assert!(said.contains("0 of 4 threads move"), "{said}");
@@ -182,15 +168,7 @@ fn costs() {
     assert_eq!(at("levels", MACHINE), 180 * 100 + 4 * 200);
     // 4 threads fit on one node of 72 cores, all at the latency of the node to itself.
     assert_eq!(at("latency", "grace-superchip"), 184 * 50);
-    let args = [
-        "--matrix",
-        "m.csv",
-        "--topology",
-        MACHINE,
-        "--cost",
-        "latency",
-    ];
-    place.refuses(&args, "no latencies");
+    place.refuses(&with(&["--cost", "latency"]), "no latencies");
 }
 
 /// Without it all threads counted alike.
@@ -219,16 +197,8 @@ fn the_work_of_threads_is_given_or_the_policy_refused() {
 #[test]
 fn capacity_goes_with_siblings() {
     let place = Place::with_matrix(CROSSED);
-    let args = [
-        "--matrix",
-        "m.csv",
-        "--topology",
-        MACHINE,
-        "--capacity",
-        "2",
-    ];
-    place.refuses(&args, "give --siblings");
-    let mut pus = place.pus(&[&args[..], &["--siblings"]].concat());
+    place.refuses(&with(&["--capacity", "2"]), "give --siblings");
+    let mut pus = place.pus(&with(&["--capacity", "2", "--siblings"]));
     pus.dedup();
     assert!(pus.len() < 4, "{pus:?}");
 }
@@ -237,16 +207,15 @@ fn capacity_goes_with_siblings() {
 #[test]
 fn rows_of_a_matrix_are_ranks_to_launchers() {
     let place = Place::with_matrix(CROSSED);
-    let args = ["--matrix", "m.csv", "--topology", MACHINE, "--format"];
-    let file = place.map(&[&args[..], &["openmpi-rankfile"]].concat());
+    let file = place.map(&with(&["--format", "openmpi-rankfile"]));
     assert_eq!(
         file.lines().filter(|l| l.starts_with("rank ")).count(),
         4,
         "{file}"
     );
-    let srun = place.map(&[&args[..], &["slurm"]].concat());
+    let srun = place.map(&with(&["--format", "slurm"]));
     assert!(srun.contains("--ntasks=4"), "{srun}");
-    let mpiexec = place.map(&[&args[..], &["mpich"]].concat());
+    let mpiexec = place.map(&with(&["--format", "mpich"]));
     let (ranks, pus) = mpiexec.split_once(" -bind-to user:").expect("a list");
     assert_eq!((ranks, pus.split(',').count()), ("mpiexec -n 4", 4));
 }
@@ -261,7 +230,7 @@ fn the_placement_has_the_name_that_is_asked_for() {
         ("b.json", "b.json"),
         ("c.v2", "c.v2.place.json"),
     ] {
-        let said = place.map(&["--matrix", "m.csv", "--topology", MACHINE, "-o", name]);
+        let said = place.map(&with(&["-o", name]));
         assert!(said.contains(&format!("{file} written\n")), "{said}");
         assert_eq!(place.placement(file).threads.len(), 4);
     }

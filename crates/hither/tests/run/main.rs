@@ -20,7 +20,8 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use common::{
-    check_refusal, run, status, text, there, wait_for, workload, Place, Running, HITHER, NOBODY,
+    built_by, check_refusal, run, status, text, there, wait_for, workload, Place, Running, HITHER,
+    NOBODY,
 };
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -111,7 +112,6 @@ fn check(line: &[&str], code: i32) {
 fn built(name: &str) -> &'static str {
     static BUILT: OnceLock<TempDir> = OnceLock::new();
     let folder = BUILT.get_or_init(|| {
-        let folder = tempfile::tempdir().expect("tempdir");
         let script = format!(
             "set -e
              cc() {{ gcc -std=gnu11 -O1 -g -pthread -o $@; }}
@@ -124,13 +124,7 @@ fn built(name: &str) -> &'static str {
              gcc -O1 -fopenmp -o processors {SOURCES}/processors.c
              cp {HITHER} . ; chmod 755 ."
         );
-        let mut shell = Command::new("sh");
-        let done = shell
-            .args(["-c", &script])
-            .current_dir(folder.path())
-            .status();
-        assert!(done.expect("sh").success());
-        folder
+        built_by(&script)
     });
     // Leaked: it is needed until the tests end.
     folder

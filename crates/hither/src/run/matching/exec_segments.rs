@@ -141,12 +141,7 @@ fn stack_binds(image: &ProcessImage, plan: &PlacementIndex, here: &SpaceInterval
     };
     let mut later = Vec::new();
     append_binds(runs, claim.fit, below, GapRule::Keep, &mut later);
-    let run = |bind: &PageBind| NodeRun {
-        first: bind.start >> PAGE_BITS,
-        end: (bind.start + bind.length) >> PAGE_BITS,
-        node: bind.node,
-    };
-    let later: Vec<NodeRun> = later.iter().map(run).collect();
+    let later: Vec<NodeRun> = later.iter().map(NodeRun::from).collect();
     let node = majority_runs(&later, here.offset.max(1))
         .first()
         .map(|r| r.node);

@@ -14,6 +14,16 @@ pub struct NodeRun {
     pub node: Node,
 }
 
+impl From<&PageBind> for NodeRun {
+    fn from(bind: &PageBind) -> Self {
+        NodeRun {
+            first: bind.start >> PAGE_BITS,
+            end: (bind.start + bind.length) >> PAGE_BITS,
+            node: bind.node,
+        }
+    }
+}
+
 /// How the pages of a region of the profile lie in what was found in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionFit {

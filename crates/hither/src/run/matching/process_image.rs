@@ -216,12 +216,7 @@ pub fn merge_adjacent(binds: &mut Vec<PageBind>) {
 
 /// Pages that can only be bound in blocks: each on the node of most of it.
 fn in_blocks(binds: &[PageBind], block: u64, interval: &SpaceInterval) -> Vec<PageBind> {
-    let run = |bind: &PageBind| NodeRun {
-        first: bind.start >> PAGE_BITS,
-        end: (bind.start + bind.length) >> PAGE_BITS,
-        node: bind.node,
-    };
-    let runs: Vec<NodeRun> = binds.iter().map(run).collect();
+    let runs: Vec<NodeRun> = binds.iter().map(NodeRun::from).collect();
     let blocks = majority_runs(&runs, block).into_iter();
     let inside = blocks.map(|b| (b.first.max(interval.start), b.end.min(interval.end), b.node));
     let inside = inside.filter(|(first, end, _)| first < end);

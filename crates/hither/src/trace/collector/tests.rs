@@ -94,11 +94,16 @@ fn pages_of(profile: &Profile, thread: u32) -> Vec<(u32, u32, u64, u64)> {
         .collect()
 }
 
+/// A limit of the run has these words.
+#[track_caller]
+fn check_limit(profile: &Profile, words: &str) {
+    let limits = &profile.meta.limits;
+    assert!(limits.iter().any(|l| l.contains(words)), "{limits:?}");
+}
+
 #[test]
 fn threads_pages_and_communication_of_two_slices() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.thread(2, 1, 1);
     f.map(1, 1, 0x7f00_0000_0000, MIB);
     f.map(1, 1, 0x7f00_1000_0000, MIB);
@@ -176,9 +181,7 @@ fn killed_threads_leave_their_counts_behind() {
 /// The metrics of the slice were those of the last thread's leftovers alone.
 #[test]
 fn a_run_of_one_slice_has_the_metrics_of_its_matrix() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.thread(2, 1, 0);
     f.owe(1, 2, 1, 10);
     let p = f.finish(&mut NoNames);
@@ -188,9 +191,7 @@ fn a_run_of_one_slice_has_the_metrics_of_its_matrix() {
 
 #[test]
 fn a_forked_child_gets_its_own_regions() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.map(1, 1, 0x7f00_0000_0000, MIB);
     f.shared_map(1, 1, 0x7f00_2000_0000, 99);
     f.process(2, 1);
@@ -228,10 +229,8 @@ fn a_forked_child_gets_its_own_regions() {
 /// Small blocks are not reported one by one: their samples tell on which pages they lie.
 #[test]
 fn small_blocks_lie_on_the_pages_of_their_samples() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.module(1, 0x400000, 0x40_9000, "/bin/app");
-    f.thread(1, 1, 0);
     f.map(1, 1, 0x7f00_0000_0000, MIB);
     f.small_blocks(1, 7, 0x7f00_0000_5040, 0x401234);
     f.page(64, 0x7f00_0000_5000, 1, 1);
@@ -248,10 +247,8 @@ fn small_blocks_lie_on_the_pages_of_their_samples() {
 
 #[test]
 fn structures_have_their_own_counts() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.module(1, 0x400000, 0x40_9000, "/bin/app");
-    f.thread(1, 1, 0);
     f.map(1, 1, 0x7f00_0000_0000, MIB);
     f.object(2, wire::OBJECT_VARIABLE, 1, 0x404000, 0x2000);
     f.object(3, wire::OBJECT_VARIABLE, 1, 0x406000, 64);
@@ -316,11 +313,9 @@ fn structures_have_their_own_counts() {
 /// Its rows share what was counted, and a library's belong to the program's line that called it.
 #[test]
 fn lines_share_the_counts_of_their_structure() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.module(1, 0x400000, 0x40_9000, "/bin/app");
     f.module(1, 0x7f10_0000_0000, 0x7f10_0001_0000, "/usr/lib/libc.so.6");
-    f.thread(1, 1, 0);
     f.object(2, wire::OBJECT_VARIABLE, 1, 0x404000, 0x2000);
     f.page(64, 0x404000, 1, 1);
     f.count(1, 1, 64, 1000, 0);
@@ -342,10 +337,8 @@ fn lines_share_the_counts_of_their_structure() {
 /// What a forked child inherits are its parent's objects; what both find later is their own.
 #[test]
 fn ids_of_a_forked_child_are_those_of_its_parent() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.module(1, 0x400000, 0x40_9000, "/bin/app");
-    f.thread(1, 1, 0);
     f.object(2, wire::OBJECT_VARIABLE, 1, 0x406000, 64);
     f.process(2, 1);
     f.inherit_objects(2, 3);
@@ -392,9 +385,7 @@ fn a_run_on_its_thread_ends_when_told() {
 
 #[test]
 fn a_dead_process_ends_its_threads() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     let mut child = std::process::Command::new("true").spawn().unwrap();
     f.set_pid(1, child.id() as i32);
     child.wait().unwrap();

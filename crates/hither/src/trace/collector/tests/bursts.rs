@@ -1,6 +1,6 @@
 //! What threads recorded, from the segment to the file.
 use super::fake::{Fake, MIB};
-use super::NoNames;
+use super::{check_limit, NoNames};
 use crate::program::clock::monotonic_ns;
 use hither_profile::bursts::{BurstTrace, NamedPages, MAX_PLACES};
 use hither_profile::BurstWriter;
@@ -95,11 +95,7 @@ fn the_budget_ends_a_window_without_gaps() {
     let window = &bursts.windows()[0];
     assert!(window.cut);
     assert!((5..9).contains(&window.pieces.len()), "{window:?}");
-    let limits = &profile.meta.limits;
-    assert!(
-        limits.iter().any(|l| l.contains("--max-size")),
-        "{limits:?}"
-    );
+    check_limit(&profile, "--max-size");
     let info = profile.meta.bursts.as_ref().unwrap();
     assert!(info.bytes <= 30_000, "{info:?}");
     assert_eq!(info.accesses, bursts.accesses());
@@ -183,8 +179,7 @@ fn windows_become_as_rare_as_can_be() {
     let window = offset_of!(SegmentHeader, record_window) as u64;
     assert_eq!(f.engine.segment.load_u32(window), 1);
     let (profile, _) = written(f, dir.path());
-    let limits = &profile.meta.limits;
-    assert!(limits.iter().any(|l| l.contains("rarer")), "{limits:?}");
+    check_limit(&profile, "rarer");
 }
 
 /// Windows of next to nothing, opened and closed by one tick each.

@@ -18,10 +18,8 @@ impl CheckpointCompletion for CompletedHere {
 
 /// Two threads, pages that both have counted on, and communication of a slice that is over.
 fn run_so_far() -> Fake {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.map(1, 1, BASE, MIB);
-    f.thread(1, 1, 0);
     f.thread(2, 1, 1);
     f.page(64, BASE, 1, 1);
     f.page(65, BASE + 4096, 1, 2);

@@ -38,6 +38,14 @@ impl Fake {
         }
     }
 
+    /// A process with its first thread, both of number 1.
+    pub fn with_thread() -> Fake {
+        let mut fake = Fake::new(|_| {});
+        fake.process(1, 0);
+        fake.thread(1, 1, 0);
+        fake
+    }
+
     pub fn finish(self, naming: &mut dyn Symbolizer) -> Profile {
         self.collected(naming).profile
     }

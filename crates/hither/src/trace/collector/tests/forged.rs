@@ -1,7 +1,7 @@
 //! A target that writes nonsense on purpose: what that costs the collector is bounded.
 use super::super::deadline::Deadline;
 use super::fake::Fake;
-use super::{Names, NoNames};
+use super::{check_limit, Names, NoNames};
 use crate::program::clock::clock_ns;
 use hither_sys::wire::{self, BlockOwner, SegmentHeader, SegmentThread};
 use hither_sys::Segment;
@@ -13,9 +13,7 @@ use std::time::Duration;
 
 #[test]
 fn an_arena_that_many_threads_claim_is_read_once() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.page(64, 0x7f00_0000_0000, 1, 1);
     f.entry(1, 3, 64, (80, 20), &[]);
     for slot in 2..=200 {
@@ -35,9 +33,7 @@ fn an_arena_that_many_threads_claim_is_read_once() {
 #[test]
 fn forged_owners_of_blocks_take_no_memory() {
     const OWNERS: u32 = 100_000;
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.page(64, 0x7f00_0000_0000, 1, 1);
     let segment = Arc::clone(&f.engine.segment);
     let owners = segment.layout().owners;
@@ -73,9 +69,7 @@ fn thread_time() -> Duration {
 #[test]
 fn what_was_never_written_takes_no_memory_when_it_is_read() {
     const THREADS: u32 = 2000;
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.page(64, 0x7f00_0000_0000, 1, 1);
     f.count(1, 1, 64, 10, 3);
     let segment = Arc::clone(&f.engine.segment);
@@ -120,9 +114,7 @@ fn what_was_never_written_takes_no_memory_when_it_is_read() {
 #[test]
 fn forged_forks_take_memory_within_a_budget() {
     const BUDGET: u64 = 16 << 20;
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     for n in 0..5000 {
         f.map(1, 1, 0x7f00_0000_0000 + n * 8192, 4096);
         if n % 1000 == 0 {
@@ -145,8 +137,7 @@ fn forged_forks_take_memory_within_a_budget() {
     assert!(taken < 2 * BUDGET, "{taken} bytes");
     let p = f.finish(&mut NoNames);
     assert_eq!((p.threads[0].reads, p.threads[0].writes), (10, 3));
-    let told = |limit: &String| limit.contains("would have taken too much memory");
-    assert!(p.meta.limits.iter().any(told), "{:?}", p.meta.limits);
+    check_limit(&p, "would have taken too much memory");
 }
 
 /// Each entry of each cache was used by thousands of threads before.
@@ -154,9 +145,7 @@ fn forged_forks_take_memory_within_a_budget() {
 fn what_would_take_long_to_read_is_left_at_the_end() {
     const THREADS: u32 = 2000;
     const USERS: u64 = 4000;
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.page(64, 0x7f00_0000_0000, 1, 1);
     let segment = Arc::clone(&f.engine.segment);
     let l = *segment.layout();
@@ -180,6 +169,5 @@ fn what_would_take_long_to_read_is_left_at_the_end() {
     let p = f.finish(&mut NoNames);
     let took = thread_time() - began;
     assert!(took < Duration::from_secs(5), "{took:?}");
-    let told = |limit: &String| limit.contains("too long to read");
-    assert!(p.meta.limits.iter().any(told), "{:?}", p.meta.limits);
+    check_limit(&p, "too long to read");
 }

@@ -176,9 +176,7 @@ fn what_a_killed_thread_left_is_counted() {
 #[test]
 fn variables_in_shared_lines_are_kept() {
     let check = |shared: bool| {
-        let mut f = Fake::new(|_| {});
-        f.process(1, 0);
-        f.thread(1, 1, 0);
+        let mut f = Fake::with_thread();
         f.thread(2, 1, 1);
         f.module(1, 0x400000, 0x40a000, "/bin/app");
         f.page(64, 0x406000, 1, 1);

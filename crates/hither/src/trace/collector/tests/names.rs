@@ -7,9 +7,7 @@ use hither_profile::{ObjectKind, RegionKind};
 /// pass may come in between.
 #[test]
 fn a_segment_touched_before_its_module_is_known_belongs_to_it() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.map(1, 1, 0x7f00_0000_0000, 0x4000);
     f.map(1, 1, 0x7f00_0000_4000, 0x2000);
     f.page(64, 0x7f00_0000_5000, 1, 1);
@@ -29,9 +27,7 @@ fn a_segment_touched_before_its_module_is_known_belongs_to_it() {
 #[test]
 fn a_page_of_a_mapping_that_is_not_known_yet_waits_for_it() {
     let address = 0x7f00_0000_0000;
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.map(1, 1, address, 0x1000);
     f.page(64, address, 1, 1);
     f.count(1, 1, 64, 5, 0);
@@ -50,10 +46,8 @@ fn a_page_of_a_mapping_that_is_not_known_yet_waits_for_it() {
 /// counts there; what nothing is known of has a number.
 #[test]
 fn shared_memory_is_called_after_the_call_that_maps_it() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.module(1, 0x400000, 0x40_9000, "/bin/app");
-    f.thread(1, 1, 0);
     for (n, address) in [0x7f00_2000_0000, 0x7f00_3000_0000].into_iter().enumerate() {
         f.shared_anonymous(2, 1, (address, 5 + n as u64), 0x401234);
     }

@@ -13,9 +13,7 @@ const MANY: u64 = 1 << 20;
 
 /// One thread that has mapped a group of pages and touched the first.
 fn one_mapping() -> Fake {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.map(1, 1, ADDRESS, GROUP);
     f.page(64, ADDRESS, 1, 1);
     f.count(1, 1, 64, 5, 0);
@@ -154,9 +152,7 @@ fn pages_that_had_one_name_in_turn_are_one() {
 /// 300 mappings of 1 MiB in turn are more than 256 MiB.
 #[test]
 fn mappings_without_end_follow_one_another_in_a_region() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     for n in 0..300 {
         f.map(1, 1, ADDRESS, MIB);
         f.page(64 + n, ADDRESS, 1, 1);
@@ -181,9 +177,7 @@ fn mappings_without_end_follow_one_another_in_a_region() {
 /// A sentence about one is a sentence too.
 #[test]
 fn one_mapping_counts_together() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     for _ in 0..258 {
         f.map(1, 1, ADDRESS, MIB);
         f.next_generation();
@@ -202,9 +196,7 @@ fn one_mapping_counts_together() {
 /// As of the kernel's pages with the clock. Their ids could not be used again, nor those of their groups.
 #[test]
 fn pages_of_no_mapping_have_a_name_once_their_process_has_ended() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.page(64, ADDRESS, 1, 1);
     f.count(1, 1, 64, 5, 0);
     f.engine.end_slice();

@@ -43,9 +43,7 @@ fn end(f: &mut Fake, slots: std::ops::Range<u32>) {
 
 /// A shell that runs so many commands one after the other, in batches of some hundred.
 fn shell(commands: u32) -> Fake {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
+    let mut f = Fake::with_thread();
     f.with_serial(1, 1);
     f.map(1, 1, STACK - 8 * MIB, MIB);
     for first in (2..2 + commands).step_by(COMMANDS as usize) {

@@ -1,6 +1,6 @@
 //! Counts of a run of which only some slices were traced.
 use super::fake::{Fake, MIB};
-use super::{Names, NoNames};
+use super::{check_limit, Names, NoNames};
 use hither_sys::wire;
 
 #[test]
@@ -59,21 +59,14 @@ fn threads_that_sampling_has_missed_are_told_of() {
     f.executed(1, 900, 450);
     f.executed(2, 100, 0);
     let p = f.finish(&mut NoNames);
-    let told = p
-        .meta
-        .limits
-        .iter()
-        .any(|l| l.contains("10 % of the accesses"));
-    assert!(told, "{:?}", p.meta.limits);
+    check_limit(&p, "10 % of the accesses");
 }
 
 /// Accesses that samples do not stand for, by far, have no line: one sampled read of 10,000 is nothing to go by.
 #[test]
 fn samples_that_are_far_too_few_do_not_speak_for_all_accesses() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.module(1, 0x400000, 0x40_9000, "/bin/app");
-    f.thread(1, 1, 0);
     f.object(2, wire::OBJECT_VARIABLE, 1, 0x404000, 0x2000);
     f.page(64, 0x404000, 1, 1);
     f.count(1, 1, 64, 10_000, 0);

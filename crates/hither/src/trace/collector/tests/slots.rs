@@ -8,10 +8,8 @@ const THREADS: u32 = 600;
 
 /// Main in slot 1, and threads that have ended in the others.
 fn many_ended() -> Fake {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.map(1, 1, BASE, MIB);
-    f.thread(1, 1, 0);
     f.with_serial(1, 1);
     f.page(64, BASE, 1, 2);
     f.page(65, BASE + 4096, 1, 1);
@@ -119,11 +117,9 @@ fn what_a_process_left_unflushed_is_counted_when_its_slots_are_freed() {
 /// A line of the last slice that was followed tells of the code that used it, as those do that were flushed.
 #[test]
 fn what_a_process_left_unflushed_has_its_lines() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.module(1, 0x400000, 0x40_9000, "/bin/app");
     f.map(1, 1, BASE, MIB);
-    f.thread(1, 1, 0);
     f.page(64, BASE, 1, 1);
     f.site(1, 0x401010);
     f.entry(1, 3, 64, (10, 0), &[]);
@@ -137,10 +133,8 @@ fn what_a_process_left_unflushed_has_its_lines() {
 /// Each executes a command: they are as many as processes.
 #[test]
 fn children_of_vfork_share_rows_as_processes_do() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.map(1, 1, BASE, MIB);
-    f.thread(1, 1, 0);
     f.with_serial(1, 1);
     f.page(64, BASE, 1, 1);
     for batch in 0..3 {
@@ -161,10 +155,8 @@ fn children_of_vfork_share_rows_as_processes_do() {
 /// Past some thousands, threads of the same family share rows; nothing is lost.
 #[test]
 fn rows_are_shared_past_the_limit() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
+    let mut f = Fake::with_thread();
     f.map(1, 1, BASE, MIB);
-    f.thread(1, 1, 0);
     f.with_serial(1, 1);
     f.page(64, BASE, 1, 1);
     let (mut serial, all) = (1, 20_000);
@@ -186,10 +178,5 @@ fn rows_are_shared_past_the_limit() {
     let rows = p.threads.len();
     assert!((8192..10_000).contains(&rows), "{rows}");
     assert_eq!(p.threads.iter().map(|t| t.reads).sum::<u64>(), 19_999);
-    let said = p
-        .meta
-        .limits
-        .iter()
-        .any(|l| l.contains("are counted as one"));
-    assert!(said, "{:?}", p.meta.limits);
+    check_limit(&p, "are counted as one");
 }
