@@ -190,3 +190,28 @@ fn what_sampling_accounts_for_is_said() {
         "{notes}"
     );
 }
+
+/// Two of 64 pages more are remote, 3 points.
+#[test]
+fn how_much_a_share_may_differ_is_up_to_the_user() {
+    let folder = Folder::new();
+    folder.write("new.hither", &profile());
+    let mut old = profile();
+    old.first_touch.retain_mut(|touch| {
+        touch.thread = ThreadIx(u32::from(touch.page.0 >= 62));
+        true
+    });
+    folder.write("old.hither", &old);
+    let regression = ["--baseline", "old.hither", "--fail-on-regression"];
+    let check = |tolerance: &[&str]| {
+        let (status, said) = folder.check(&[&["new.hither"], &regression[..], tolerance].concat());
+        let remote = said.lines().find(|line| line.contains("remote accesses"));
+        (status, remote.expect("a line").to_owned())
+    };
+    let sentence = "remote accesses: 75.0 %, 71.9 % in the baseline";
+    let holds = (0, format!("ok    {sentence}"));
+    let fails = (1, format!("FAIL  {sentence}"));
+    assert_eq!(check(&[]), holds);
+    assert_eq!(check(&["--tolerance", "4%"]), holds);
+    assert_eq!(check(&["--tolerance", "0.01"]), fails);
+}

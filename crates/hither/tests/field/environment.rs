@@ -134,3 +134,19 @@ fn another_user() {
     );
     assert_eq!(place.profile().meta.processes.len(), 2);
 }
+
+#[test]
+fn programs_that_one_starts_run_untraced_where_asked() {
+    let place = Place::new();
+    let traced = |options: &str| {
+        let line = format!("{HITHER} trace -q {options} -o traced -- sh -c 'uname; uname; exit 3'");
+        let output = place.shell(&line);
+        let said = (text(&output.stdout), status(&output));
+        assert_eq!(said, ("Linux\nLinux\n".to_owned(), 3));
+        let processes = place.profile().meta.processes.into_iter();
+        let of_uname = processes.filter(|p| p.executable.ends_with("/uname"));
+        of_uname.count()
+    };
+    assert_eq!(traced(""), 2);
+    assert_eq!(traced("--no-follow"), 0);
+}

@@ -130,3 +130,17 @@ fn a_profile_does_not_say_where_the_kernel_put_a_program() {
     let observed = hither_profile::read(&place.path("a.hither")).expect("a profile");
     assert!(highest(&observed) < Some(1 << 40));
 }
+
+#[test]
+fn a_profile_without_source_quotes_none() {
+    let place = place_with_program();
+    let quoted = |profile: &Profile| format!("{profile:?}").contains("calloc(1 << 16, 8)");
+    assert!(quoted(&traced(&place, "")));
+    let without = traced(&place, "--no-source");
+    assert!(without.source_text.is_empty() && !quoted(&without));
+    // Places keep their names.
+    let table = without.objects.iter().find(|o| o.name == "table");
+    let table = table.expect("a structure");
+    assert!(table.file.ends_with("app.c"), "{}", table.file);
+    assert_eq!(table.line, 2);
+}

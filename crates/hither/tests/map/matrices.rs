@@ -236,3 +236,26 @@ fn the_placement_has_the_name_that_is_asked_for() {
     }
     assert!(!place.files().contains(&"b.json.place.json".to_owned()));
 }
+
+#[test]
+fn fast_is_a_policy_of_its_own() {
+    let place = Place::with_matrix(CROSSED);
+    place.map(&with(&["--fast", "-o", "fast"]));
+    let fast = place.placement("fast.place.json");
+    assert_eq!(fast.policy.threads, "locality-fast");
+    for same in [
+        &["--policy", "locality-fast"][..],
+        &["--policy", "locality", "--fast"],
+    ] {
+        place.map(&with(&[same, &["-o", "same"]].concat()));
+        assert_eq!(place.placement("same.place.json"), fast, "{same:?}");
+    }
+    let searched = with(&["--policy", "locality", "-o", "searched"]);
+    place.map(&searched);
+    let searched = place.placement("searched.place.json");
+    assert_eq!(searched.policy.threads, "locality");
+    let scatter = with(&["--fast", "--policy", "scatter"]);
+    place.refuses(&scatter, "policy scatter has no fast variant");
+    let best = with(&["--fast", "--policy", "best"]);
+    place.refuses(&best, "--fast goes with --policy locality");
+}
