@@ -1,7 +1,7 @@
 //! The directory's part: which caches must give up or share a line, which supplies it, and the
 //! messages.
 //!
-//! | the branch's copy | read | write | another reads | another writes |
+//! | the private hierarchy's copy | read | write | another reads | another writes |
 //! |---|---|---|---|---|
 //! | none | E if there is no other copy, else S | M | | |
 //! | S | S | M, others are invalidated | S | none |
@@ -19,31 +19,31 @@ use super::tag_array::{DIRTY, PREFETCHED, WRITABLE};
 use crate::locality::is_remote;
 use hither_profile::NodeIx;
 
-/// What was found in another branch's caches.
+/// What was found in another private hierarchy's caches.
 #[derive(Clone, Copy, Default)]
 struct OwnerCopy {
     writable: bool,
     dirty: bool,
-    /// Dirty below the last level, or in a last level of the branch's own.
+    /// Dirty below the last level, or in a last level of the private hierarchy's own.
     dirty_below: bool,
 }
 
 impl CacheHierarchy {
-    /// A branch that has a line may write it from now on; when.
-    pub(super) fn upgrade(&mut self, branch: usize, line: u32, now: f64) -> f64 {
+    /// A private hierarchy that has a line may write it from now on; when.
+    pub(super) fn upgrade(&mut self, l1: usize, line: u32, now: f64) -> f64 {
         let last = self.tree.depth - 1;
         let alone = last >= self.tree.private && {
-            let found = self.find(branch, last, line);
+            let found = self.find(l1, last, line);
             found.is_some_and(|(_, at)| self.caches[last].flags(at) & WRITABLE != 0)
         };
-        self.invalidate_others(branch, line);
-        self.lines.own_writable(line, branch);
-        self.lines.add_holder(line, branch);
+        self.invalidate_others(l1, line);
+        self.lines.own_writable(line, l1);
+        self.lines.add_holder(line, l1);
         let asked = now + self.latency[last];
         if alone {
             asked + self.interconnect.inside
         } else {
-            self.request_ownership(branch, line, asked)
+            self.request_ownership(l1, line, asked)
         }
     }
 
@@ -62,14 +62,14 @@ impl CacheHierarchy {
         }
         if r.write {
             let others = self.lines.has_sharers_below(r.line, level)
-                || self.lines.private_owner(r.line) != Some(r.branch);
-            let (supplier, found) = self.invalidate_others(r.branch, r.line);
-            if found.dirty && self.same_domain(supplier, r.branch) {
-                self.count_transfer(supplier, r.branch);
+                || self.lines.private_owner(r.line) != Some(r.l1);
+            let (supplier, found) = self.invalidate_others(r.l1, r.line);
+            if found.dirty && self.same_domain(supplier, r.l1) {
+                self.count_transfer(supplier, r.l1);
             }
-            self.lines.own_writable(r.line, r.branch);
+            self.lines.own_writable(r.line, r.l1);
             if flags & WRITABLE == 0 {
-                done = self.request_ownership(r.branch, r.line, done);
+                done = self.request_ownership(r.l1, r.line, done);
             } else if others {
                 done += self.interconnect.inside;
             }
@@ -81,7 +81,7 @@ impl CacheHierarchy {
         }
         done += self.recall_from_owner(r, level, at);
         let owner = self.lines.private_owner(r.line);
-        let free = owner.is_none_or(|o| o == r.branch);
+        let free = owner.is_none_or(|o| o == r.l1);
         let alone = flags & WRITABLE != 0 && free && !self.lines.has_sharers_below(r.line, level);
         self.grant(r, alone, done)
     }
@@ -89,7 +89,7 @@ impl CacheHierarchy {
     /// The requester has the line at `done`, and may write it if it has it `alone`.
     fn grant(&mut self, r: &LineRequest, alone: bool, done: f64) -> RequestOutcome {
         if alone {
-            self.lines.own_writable(r.line, r.branch);
+            self.lines.own_writable(r.line, r.l1);
         }
         let given = u32::from(alone) * WRITABLE;
         RequestOutcome {
@@ -99,18 +99,18 @@ impl CacheHierarchy {
         }
     }
 
-    /// A branch below the shared cache that holds a line, at a place, may have written it: its copy
+    /// A private hierarchy below the shared cache that holds a line, at a place, may have written it: its copy
     /// becomes shared. Returns the cycles that this takes.
     fn recall_from_owner(&mut self, r: &LineRequest, level: usize, at: usize) -> f64 {
-        let cache = self.tree.cache(r.branch, level);
+        let cache = self.tree.cache(r.l1, level);
         let owner = self.lines.private_owner(r.line);
-        let owner = owner.filter(|&o| o != r.branch);
+        let owner = owner.filter(|&o| o != r.l1);
         let Some(o) = owner.filter(|&o| self.tree.cache(o, level) == cache) else {
             return 0.0;
         };
         let found = self.downgrade(o, level, r.line);
         if found.dirty {
-            self.count_transfer(o, r.branch);
+            self.count_transfer(o, r.l1);
         }
         if found.dirty && !self.moesi {
             self.caches[level].set_flags(at, DIRTY);
@@ -133,22 +133,22 @@ impl CacheHierarchy {
         let last = self.tree.depth - 1;
         let asked = r.now + self.latency[last];
         if r.write {
-            let (supplier, found) = self.invalidate_others(r.branch, r.line);
-            self.lines.own_writable(r.line, r.branch);
+            let (supplier, found) = self.invalidate_others(r.l1, r.line);
+            self.lines.own_writable(r.line, r.l1);
             let supplier = (found.writable || found.dirty).then_some(supplier);
-            let near = supplier.filter(|&o| self.same_domain(o, r.branch));
+            let near = supplier.filter(|&o| self.same_domain(o, r.l1));
             let done = if let Some(o) = near {
-                self.count_transfer(o, r.branch);
+                self.count_transfer(o, r.l1);
                 let there = self.under_way.ready_at(o, r.line, asked) + self.interconnect.inside;
                 if found.writable {
                     there
                 } else {
-                    self.request_ownership(r.branch, r.line, there)
+                    self.request_ownership(r.l1, r.line, there)
                 }
             } else {
-                let home = self.reach_home(r.branch, r.line, asked);
+                let home = self.reach_home(r.l1, r.line, asked);
                 let data = self.send_data(r, supplier, home, false);
-                let there = self.await_acknowledgements(r.branch, home);
+                let there = self.await_acknowledgements(r.l1, home);
                 data.max(there)
             };
             return RequestOutcome {
@@ -164,7 +164,7 @@ impl CacheHierarchy {
         let mut supplier = None;
         let mut found = OwnerCopy::default();
         if let Some(o) = self.lines.owner(r.line) {
-            if o != r.branch {
+            if o != r.l1 {
                 found = self.downgrade(o, self.tree.depth, r.line);
             }
             if found.writable || found.dirty {
@@ -173,10 +173,10 @@ impl CacheHierarchy {
                 self.lines.clear_owner(r.line);
             }
         }
-        if let Some(o) = supplier.filter(|&o| self.same_domain(o, r.branch)) {
-            // The last-level cache evicted a line that a branch below another one still holds.
+        if let Some(o) = supplier.filter(|&o| self.same_domain(o, r.l1)) {
+            // The last-level cache evicted a line that a private hierarchy below another one still holds.
             if found.dirty {
-                self.count_transfer(o, r.branch);
+                self.count_transfer(o, r.l1);
             }
             let kept = found.dirty && self.moesi;
             if !kept {
@@ -190,7 +190,7 @@ impl CacheHierarchy {
                 last: (u32::from(found.writable) * WRITABLE) | dirty,
             };
         }
-        let home = self.reach_home(r.branch, r.line, asked);
+        let home = self.reach_home(r.l1, r.line, asked);
         let done = self.send_data(r, supplier, home, found.dirty && !self.moesi);
         if supplier.is_some() {
             if !(found.dirty && self.moesi) {
@@ -204,9 +204,9 @@ impl CacheHierarchy {
     }
 
     /// Sends a request to its line's home. Returns the home and the time of arrival.
-    fn reach_home(&mut self, branch: usize, line: u32, at: f64) -> (u32, f64) {
+    fn reach_home(&mut self, l1: usize, line: u32, at: f64) -> (u32, f64) {
         let home = self.pages.home_of_line(line).0 as u32;
-        (home, self.send_control(self.tree.at[branch], home, at))
+        (home, self.send_control(self.tree.at[l1], home, at))
     }
 
     fn send_control(&mut self, from: u32, to: u32, at: f64) -> f64 {
@@ -216,7 +216,7 @@ impl CacheHierarchy {
     }
 
     /// The home, which the request has reached, sends the data or has the owner send them. Returns
-    /// when they reach the branch.
+    /// when they reach the private hierarchy.
     fn send_data(
         &mut self,
         r: &LineRequest,
@@ -224,12 +224,12 @@ impl CacheHierarchy {
         (home, at): (u32, f64),
         write_back: bool,
     ) -> f64 {
-        let to = self.tree.at[r.branch];
+        let to = self.tree.at[r.l1];
         let bytes = self.interconnect.data;
         let Some(o) = supplier else {
             let number = self.pages.home_of_line(r.line).1;
             let counts = &mut self.counts.nodes[home as usize];
-            if is_remote(NodeIx(self.tree.node[r.branch]), NodeIx(home)) {
+            if is_remote(NodeIx(self.tree.node[r.l1]), NodeIx(home)) {
                 counts.remote_reads += 1;
                 self.last.remote_reads += 1;
             } else {
@@ -240,7 +240,7 @@ impl CacheHierarchy {
             let counts = &mut self.counts.link_bytes;
             return self.interconnect.send(home, to, bytes, read, counts);
         };
-        self.count_transfer(o, r.branch);
+        self.count_transfer(o, r.l1);
         let from = self.tree.at[o];
         let asked = self.send_control(home, from, at);
         let mut found =
@@ -257,16 +257,16 @@ impl CacheHierarchy {
 
     /// Requests ownership from the home. Returns the time when it and all sharers that lost the
     /// line have answered.
-    fn request_ownership(&mut self, branch: usize, line: u32, at: f64) -> f64 {
-        let (home, there) = self.reach_home(branch, line, at);
-        let granted = self.send_control(home, self.tree.at[branch], there);
-        granted.max(self.await_acknowledgements(branch, (home, there)))
+    fn request_ownership(&mut self, l1: usize, line: u32, at: f64) -> f64 {
+        let (home, there) = self.reach_home(l1, line, at);
+        let granted = self.send_control(home, self.tree.at[l1], there);
+        granted.max(self.await_acknowledgements(l1, (home, there)))
     }
 
     /// The home sends invalidations to the domains that lose the line, and these acknowledge to
-    /// the branch. Returns the time of the last acknowledgement.
-    fn await_acknowledgements(&mut self, branch: usize, (home, at): (u32, f64)) -> f64 {
-        let to = self.tree.at[branch];
+    /// the private hierarchy. Returns the time of the last acknowledgement.
+    fn await_acknowledgements(&mut self, l1: usize, (home, at): (u32, f64)) -> f64 {
+        let to = self.tree.at[l1];
         let mut last = at;
         for n in 0..self.losers.len() {
             let from = self.losers[n] as u32;
@@ -281,7 +281,7 @@ impl CacheHierarchy {
         self.tree.cache(a, last) == self.tree.cache(b, last)
     }
 
-    /// Counts a line that goes from branch to branch.
+    /// Counts a line that goes from one private hierarchy to another.
     fn count_transfer(&mut self, from: usize, to: usize) {
         self.last.transfers += 1;
         if self.tree.package[from] == self.tree.package[to] {
@@ -291,7 +291,7 @@ impl CacheHierarchy {
         }
     }
 
-    /// Another core reads a line that a branch owns: its copies, up to a level, become read-only.
+    /// Another core reads a line that a private hierarchy owns: its copies, up to a level, become read-only.
     fn downgrade(&mut self, o: usize, levels: usize, line: u32) -> OwnerCopy {
         let mut found = OwnerCopy::default();
         for level in 0..levels {
@@ -321,12 +321,12 @@ impl CacheHierarchy {
         found
     }
 
-    /// Invalidates a line everywhere but on a branch's path, where it becomes writable. Returns the
-    /// previous owner, or the branch itself, and its copy.
-    fn invalidate_others(&mut self, branch: usize, line: u32) -> (usize, OwnerCopy) {
+    /// Invalidates a line everywhere but on a private hierarchy's path, where it becomes writable. Returns the
+    /// previous owner, or the private hierarchy itself, and its copy.
+    fn invalidate_others(&mut self, l1: usize, line: u32) -> (usize, OwnerCopy) {
         self.losers.clear();
         for level in 0..self.tree.depth {
-            let cache = self.tree.cache(branch, level);
+            let cache = self.tree.cache(l1, level);
             if !self.lines.is_sharer(line, level, cache) {
                 continue;
             }
@@ -336,12 +336,12 @@ impl CacheHierarchy {
             }
             self.lines.remove_sharer(line, level, cache);
         }
-        let owner = self.lines.owner(line).unwrap_or(branch);
+        let owner = self.lines.owner(line).unwrap_or(l1);
         let mut found = OwnerCopy::default();
-        if owner != branch {
-            found = self.invalidate_owner(branch, owner, line);
+        if owner != l1 {
+            found = self.invalidate_owner(l1, owner, line);
         }
-        self.invalidate_sharers(branch, line);
+        self.invalidate_sharers(l1, line);
         for level in self.tree.private..self.tree.depth {
             for n in 0..self.lines.sharer_words(level) {
                 let mut copies = self.lines.sharer_bits(line, level, n);
@@ -350,7 +350,7 @@ impl CacheHierarchy {
                     copies &= copies - 1;
                     self.remove_copy(level, cache, line);
                     self.counts.invalidations += 1;
-                    self.note_invalidated(branch, self.tree.branch_below(level, cache));
+                    self.note_invalidated(l1, self.tree.l1_below(level, cache));
                 }
             }
         }
@@ -360,7 +360,7 @@ impl CacheHierarchy {
         (owner, found)
     }
 
-    /// Takes a line from the branches that hold it read-only.
+    /// Takes a line from the private hierarchies that hold it read-only.
     fn invalidate_sharers(&mut self, writer: usize, line: u32) {
         for n in 0..self.lines.sharer_words(0) {
             let mut any = 0;
@@ -403,7 +403,7 @@ impl CacheHierarchy {
         found
     }
 
-    /// A branch lost a line to a writer, which waits for the acknowledgement.
+    /// A private hierarchy lost a line to a writer, which waits for the acknowledgement.
     fn note_invalidated(&mut self, writer: usize, o: usize) {
         if self.same_domain(o, writer) {
             return;

@@ -1,13 +1,13 @@
 //! The directory: which caches have a line, or had it.
 //!
-//! A *branch* is a first-level cache with all caches above it that no other first-level cache
-//! shares: what one core has for itself. The caches that branches share follow, up to the last
+//! A *private hierarchy* is a first-level cache (L1), whose number it has, with all caches above it that no other L1
+//! shares: what one core has for itself. The caches that private hierarchies share follow, up to the last
 //! level, whose caches divide the machine into *domains*.
 //!
-//! For each line the directory keeps which branches fetched it since the last write by another,
+//! For each line the directory keeps which private hierarchies fetched it since the last write by another,
 //! which lost it to that or an earlier write, which caches of each level hold it read-only, and the
-//! owner: the branch that last had exclusive access. All writable and dirty copies lie in the
-//! owner's branch or in the shared caches above it; so a cache that is neither on the owner's path
+//! owner: the private hierarchy that last had exclusive access. All writable and dirty copies lie in the
+//! owner's private hierarchy or in the shared caches above it; so a cache that is neither on the owner's path
 //! nor among those that hold it read-only does not have it. Caches evict clean lines silently, so
 //! an owner may turn out not to hold the line.
 use super::cache_tree::CacheTree;
@@ -15,13 +15,13 @@ use super::sharer_sets::{room_for, PackedSharerSets, INITIAL_LINES};
 use super::simulated_machine::SimulatedMachine;
 use hither_table::{prefetch, ZeroedMapping};
 
-/// Branches and levels at most of machines whose lines need no more than [`DirectoryEntry`].
+/// Private hierarchies and levels at most of machines whose lines need no more than [`DirectoryEntry`].
 const MAX_ENTRY_BITS: usize = u32::BITS as usize;
 const MAX_ENTRY_LEVELS: usize = 4;
 
-/// The state of a line, which fits in one cache line of the host: the branches that fetched it
+/// The state of a line, which fits in one cache line of the host: the private hierarchies that fetched it
 /// since it was last written by another; those that lost it to such a write; the owner, which is 0
-/// or branch + 1 and, in the lowest bit, whether it may hold the line writable or dirty below the
+/// or L1 + 1 and, in the lowest bit, whether it may hold the line writable or dirty below the
 /// last level; by level, the caches that hold it without [`super::tag_array::WRITABLE`].
 type DirectoryEntry = [u32; 8];
 const HELD: usize = 0;
@@ -98,7 +98,7 @@ impl Directory {
         &mut self.few[line as usize]
     }
 
-    /// The branch whose path has all writable and dirty copies.
+    /// The private hierarchy whose path has all writable and dirty copies.
     #[inline]
     pub fn owner(&self, line: u32) -> Option<usize> {
         if let Some(many) = &self.many {
@@ -118,13 +118,13 @@ impl Directory {
         (owner & 1 == 1).then(|| (owner >> 1) - 1)
     }
 
-    /// Makes a branch the owner, writable within the branch.
+    /// Makes a private hierarchy the owner, writable within the private hierarchy.
     #[inline]
-    pub fn own_writable(&mut self, line: u32, branch: usize) {
+    pub fn own_writable(&mut self, line: u32, l1: usize) {
         if let Some(many) = &mut self.many {
-            return many.own_writable(line, branch);
+            return many.own_writable(line, l1);
         }
-        self.at_mut(line)[OWNER] = ((branch as u32 + 1) << 1) | 1;
+        self.at_mut(line)[OWNER] = ((l1 as u32 + 1) << 1) | 1;
     }
 
     /// The owner keeps no writable or dirty copy below the last level.
@@ -209,13 +209,13 @@ impl Directory {
         copies.iter().take(levels).any(|&copies| copies != 0)
     }
 
-    /// A branch has a line now.
+    /// A private hierarchy has a line now.
     #[inline]
-    pub fn add_holder(&mut self, line: u32, branch: usize) {
+    pub fn add_holder(&mut self, line: u32, l1: usize) {
         if let Some(many) = &mut self.many {
-            return many.add_holder(line, branch);
+            return many.add_holder(line, l1);
         }
-        self.at_mut(line)[HELD] |= 1 << branch;
+        self.at_mut(line)[HELD] |= 1 << l1;
     }
 
     /// All lost it to a write.
@@ -229,14 +229,14 @@ impl Directory {
         known[HELD] = 0;
     }
 
-    /// Whether one of the branches below a cache fetched a line since it was last written by
+    /// Whether one of the private hierarchies below a cache fetched a line since it was last written by
     /// another.
     #[inline]
     pub fn was_held(&self, tree: &CacheTree, line: u32, level: usize, cache: usize) -> bool {
         if let Some(many) = &self.many {
             return many.was_held(tree, line, level, cache);
         }
-        u64::from(self.at(line)[HELD]) & tree.branch_mask_below(level, cache) != 0
+        u64::from(self.at(line)[HELD]) & tree.l1_mask_below(level, cache) != 0
     }
 
     /// Whether one lost it.
@@ -245,6 +245,6 @@ impl Directory {
         if let Some(many) = &self.many {
             return many.was_invalidated(tree, line, level, cache);
         }
-        u64::from(self.at(line)[INVALIDATED]) & tree.branch_mask_below(level, cache) != 0
+        u64::from(self.at(line)[INVALIDATED]) & tree.l1_mask_below(level, cache) != 0
     }
 }

@@ -11,12 +11,12 @@ pub struct FirstLevelPlace {
 }
 
 impl CacheHierarchy {
-    /// A core of `branch` reads or writes `line` at time `now`: when that is done, and how many
+    /// A core of `l1` reads or writes `line` at time `now`: when that is done, and how many
     /// levels it missed.
-    pub fn access(&mut self, branch: usize, line: u32, write: bool, now: f64) -> (f64, usize) {
-        match self.plain_access(branch, line, write, now) {
+    pub fn access(&mut self, l1: usize, line: u32, write: bool, now: f64) -> (f64, usize) {
+        match self.plain_access(l1, line, write, now) {
             Ok(done) => (done, 0),
-            Err(found) => self.access_beyond(found, branch, line, write, now),
+            Err(found) => self.access_past_l1(found, l1, line, write, now),
         }
     }
 
@@ -27,14 +27,14 @@ impl CacheHierarchy {
     #[inline(always)]
     pub fn plain_access(
         &mut self,
-        branch: usize,
+        l1: usize,
         line: u32,
         write: bool,
         now: f64,
     ) -> Result<f64, FirstLevelPlace> {
-        // Branches have the numbers of their first caches.
+        // Private hierarchies have the numbers of their first caches.
         let first = &mut self.caches[0];
-        let set = first.set_of(branch, line);
+        let set = first.set_of(l1, line);
         if !first.is_plain_mru_hit(set, line, write) {
             let at = first.find_way(set, line);
             let plain = at.filter(|&at| first.plain_hit(at, line, write));
@@ -42,58 +42,49 @@ impl CacheHierarchy {
         }
         self.counts.levels[0].accesses += 1;
         let ready = now + self.first_latency;
-        Ok(self.under_way.ready_at(branch, line, ready))
+        Ok(self.under_way.ready_at(l1, line, ready))
     }
 
     /// An access that is no plain hit.
-    pub fn access_beyond(
+    pub fn access_past_l1(
         &mut self,
         found: FirstLevelPlace,
-        branch: usize,
+        l1: usize,
         line: u32,
         write: bool,
         now: f64,
     ) -> (f64, usize) {
         self.counts.levels[0].accesses += 1;
         let Some(at) = found.at else {
-            return self.miss_first_level(found.set, branch, line, write, now);
+            return self.miss_first_level(found.set, l1, line, write, now);
         };
         let at = self.caches[0].touch_way(found.set, at);
-        (self.hit_first_level(at, branch, line, write, now), 0)
+        (self.hit_first_level(at, l1, line, write, now), 0)
     }
 
-    /// Whether a branch's first level has a line.
+    /// Whether a private hierarchy's first level has a line.
     #[inline]
-    pub fn first_level_has(&self, branch: usize, line: u32) -> bool {
+    pub fn first_level_has(&self, l1: usize, line: u32) -> bool {
         let first = &self.caches[0];
-        let set = first.set_of(branch, line);
+        let set = first.set_of(l1, line);
         first.is_mru(set, line) || first.find_way(set, line).is_some()
     }
 
     /// A hit on a prefetched line, or a write that needs permission.
     #[cold]
-    fn hit_first_level(
-        &mut self,
-        at: usize,
-        branch: usize,
-        line: u32,
-        write: bool,
-        now: f64,
-    ) -> f64 {
+    fn hit_first_level(&mut self, at: usize, l1: usize, line: u32, write: bool, now: f64) -> f64 {
         let flags = self.caches[0].flags(at);
-        let mut done = self
-            .under_way
-            .ready_at(branch, line, now + self.first_latency);
+        let mut done = self.under_way.ready_at(l1, line, now + self.first_latency);
         if write {
             if flags & WRITABLE == 0 {
                 self.now = now;
-                done = done.max(self.upgrade(branch, line, now));
+                done = done.max(self.upgrade(l1, line, now));
             }
             self.caches[0].set_flags(at, DIRTY);
         }
         if flags & PREFETCHED != 0 {
             self.count_useful_prefetch(0, at);
-            self.train_prefetcher(branch, 0, line, now);
+            self.train_prefetcher(l1, 0, line, now);
         }
         done
     }
@@ -102,7 +93,7 @@ impl CacheHierarchy {
     fn miss_first_level(
         &mut self,
         set: usize,
-        branch: usize,
+        l1: usize,
         line: u32,
         write: bool,
         now: f64,
@@ -110,7 +101,7 @@ impl CacheHierarchy {
         let mut sets = [0; DEPTH];
         sets[0] = set;
         let mut request = LineRequest {
-            branch,
+            l1,
             line,
             write,
             first: 0,
@@ -126,7 +117,7 @@ impl CacheHierarchy {
         self.last.last_misses += u64::from(missed == self.tree.depth);
         if self.looks_ahead {
             for level in 0..shown {
-                self.train_prefetcher(branch, level, line, now);
+                self.train_prefetcher(l1, level, line, now);
             }
         }
         (done, missed)

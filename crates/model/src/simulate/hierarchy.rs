@@ -1,6 +1,6 @@
 //! The path of an access through the caches to memory.
 //!
-//! A request goes up its branch, then through the shared caches of its domain, then to the home of
+//! A request goes up its private hierarchy, then through the shared caches of its domain, then to the home of
 //! its line, whose directory sends it on to the owner or to memory (`coherence.rs`). The line is
 //! then put into all caches on the way back (`cache_fill.rs`).
 use super::cache_tree::{CacheTree, DEPTH};
@@ -114,30 +114,30 @@ impl CacheHierarchy {
     }
 
     /// Passes a request to a prefetcher, and makes the prefetches that it asks for.
-    pub(super) fn train_prefetcher(&mut self, branch: usize, level: usize, line: u32, now: f64) {
+    pub(super) fn train_prefetcher(&mut self, l1: usize, level: usize, line: u32, now: f64) {
         let Some(prefetcher) = &mut self.prefetchers[level] else {
             return;
         };
         let mut ahead = std::mem::take(&mut self.ahead);
-        prefetcher.observe(self.tree.cache(branch, level), line, &mut ahead);
+        prefetcher.observe(self.tree.cache(l1, level), line, &mut ahead);
         for &line in &ahead {
-            self.prefetch_line(branch, level, line, now);
+            self.prefetch_line(l1, level, line, now);
         }
         self.ahead = ahead;
     }
 
-    fn prefetch_line(&mut self, branch: usize, level: usize, line: u32, now: f64) {
+    fn prefetch_line(&mut self, l1: usize, level: usize, line: u32, now: f64) {
         // The page is the one of the access, so it has a home; its other lines may be new.
         self.lines.reserve(line);
-        let present = (0..=level).any(|l| self.find(branch, l, line).is_some());
-        if present || self.is_owned_elsewhere(branch, line) {
+        let present = (0..=level).any(|l| self.find(l1, l, line).is_some());
+        if present || self.is_owned_elsewhere(l1, line) {
             return;
         }
         self.counts.levels[level].prefetches += 1;
         let mut sets = [0; DEPTH];
-        sets[level] = self.set_of(branch, level, line);
+        sets[level] = self.set_of(l1, level, line);
         let mut request = LineRequest {
-            branch,
+            l1,
             line,
             write: false,
             first: level,
@@ -148,16 +148,16 @@ impl CacheHierarchy {
         self.serve_miss(&mut request);
     }
 
-    /// Whether another branch owns a line where this one does not look: below the last level, or in
+    /// Whether another private hierarchy owns a line where this one does not look: below the last level, or in
     /// a last level of its own.
-    fn is_owned_elsewhere(&self, branch: usize, line: u32) -> bool {
+    fn is_owned_elsewhere(&self, l1: usize, line: u32) -> bool {
         let owner = self.lines.private_owner(line);
-        let Some(o) = owner.filter(|&o| o != branch) else {
+        let Some(o) = owner.filter(|&o| o != l1) else {
             return false;
         };
         let alone = self.tree.private.max(self.tree.depth - 1);
         (0..alone).any(|level| {
-            let apart = self.tree.cache(o, level) != self.tree.cache(branch, level);
+            let apart = self.tree.cache(o, level) != self.tree.cache(l1, level);
             let found = self.find(o, level, line).filter(|_| apart);
             let flags = found.map_or(0, |(_, at)| self.caches[level].flags(at));
             flags & (WRITABLE | DIRTY) != 0
@@ -171,7 +171,7 @@ impl CacheHierarchy {
 
         for level in r.first + 1..self.tree.private {
             if let Some(at) = self.look_up(r, level) {
-                let done = self.serve_from_branch(r, level, at);
+                let done = self.serve_from_l1(r, level, at);
                 self.under_way.add_fill(&self.tree, r, level, done);
                 return (done, level);
             }
@@ -186,7 +186,7 @@ impl CacheHierarchy {
             Some((level, at)) => self.serve_in_domain(r, level, at),
             None => self.serve_by_directory(r),
         };
-        self.lines.add_holder(r.line, r.branch);
+        self.lines.add_holder(r.line, r.l1);
         self.fill(r, missed, &served);
         self.under_way.add_fill(&self.tree, r, missed, served.done);
         (served.done, missed)
@@ -197,23 +197,23 @@ impl CacheHierarchy {
         if r.ahead {
             let why = self.miss_kind(
                 0,
-                r.branch,
+                r.l1,
                 r.line,
-                self.never_held_or_invalidated(0, r.branch, r.line),
+                self.never_held_or_invalidated(0, r.l1, r.line),
             );
-            self.under_way.note_prefetch_kind(r.branch, r.line, why);
+            self.under_way.note_prefetch_kind(r.l1, r.line, why);
             return;
         }
         let ahead = hit.is_some_and(|(level, at)| self.caches[level].flags(at) & PREFETCHED != 0);
-        let kept = ahead.then(|| self.under_way.take_prefetch_kind(r.branch, r.line));
-        let mut lost = self.never_held_or_invalidated(0, r.branch, r.line);
+        let kept = ahead.then(|| self.under_way.take_prefetch_kind(r.l1, r.line));
+        let mut lost = self.never_held_or_invalidated(0, r.l1, r.line);
         for level in 0..missed {
             if level >= self.tree.private {
-                lost = self.never_held_or_invalidated(level, r.branch, r.line);
+                lost = self.never_held_or_invalidated(level, r.l1, r.line);
             }
             let kind = match kept.flatten() {
                 Some(kind) => kind,
-                None => self.miss_kind(level, r.branch, r.line, lost),
+                None => self.miss_kind(level, r.l1, r.line, lost),
             };
             self.count_miss(level, kind);
         }
@@ -225,9 +225,9 @@ impl CacheHierarchy {
         let counts = &mut self.counts.levels[level];
         counts.accesses += u64::from(!r.ahead);
         counts.touches += u64::from(r.ahead);
-        let set = self.set_of(r.branch, level, r.line);
+        let set = self.set_of(r.l1, level, r.line);
         r.sets[level] = set;
-        if level >= self.tree.private && !self.may_have(r.branch, level, r.line) {
+        if level >= self.tree.private && !self.may_have(r.l1, level, r.line) {
             return None;
         }
         let caches = &mut self.caches[level];
@@ -235,55 +235,50 @@ impl CacheHierarchy {
         Some(caches.touch_way(set, at))
     }
 
-    /// Where a line's set begins in the branch's cache of a level.
+    /// Where a line's set begins in the private hierarchy's cache of a level.
     #[inline]
-    pub(super) fn set_of(&self, branch: usize, level: usize, line: u32) -> usize {
-        self.caches[level].set_of(self.tree.cache(branch, level), line)
+    pub(super) fn set_of(&self, l1: usize, level: usize, line: u32) -> usize {
+        self.caches[level].set_of(self.tree.cache(l1, level), line)
     }
 
-    /// Whether the directory does not know that the branch's cache of a level is without a line.
+    /// Whether the directory does not know that the private hierarchy's cache of a level is without a line.
     #[inline]
-    fn may_have(&self, branch: usize, level: usize, line: u32) -> bool {
-        let cache = self.tree.cache(branch, level);
+    fn may_have(&self, l1: usize, level: usize, line: u32) -> bool {
+        let cache = self.tree.cache(l1, level);
         let is_owners = |o| self.tree.cache(o, level) == cache;
         self.lines.is_sharer(line, level, cache) || self.lines.owner(line).is_some_and(is_owners)
     }
 
-    /// [`CacheHierarchy::find`] where the line is likely to be, if the level is the branch's own: a
+    /// [`CacheHierarchy::find`] where the line is likely to be, if the level is the private hierarchy's own: a
     /// search then takes less than asking the directory.
     #[inline]
-    pub(super) fn find_likely(
-        &self,
-        branch: usize,
-        level: usize,
-        line: u32,
-    ) -> Option<(usize, usize)> {
+    pub(super) fn find_likely(&self, l1: usize, level: usize, line: u32) -> Option<(usize, usize)> {
         if level >= self.tree.private {
-            return self.find(branch, level, line);
+            return self.find(l1, level, line);
         }
         let caches = &self.caches[level];
-        let set = caches.set_of(branch, line);
+        let set = caches.set_of(l1, line);
         Some((set, caches.find_way(set, line)?))
     }
 
-    /// Where a line is in the branch's cache of a level: set and place. Searched only if the
+    /// Where a line is in the private hierarchy's cache of a level: set and place. Searched only if the
     /// directory does not know that it is not there.
     #[inline]
-    pub(super) fn find(&self, branch: usize, level: usize, line: u32) -> Option<(usize, usize)> {
-        if !self.may_have(branch, level, line) {
+    pub(super) fn find(&self, l1: usize, level: usize, line: u32) -> Option<(usize, usize)> {
+        if !self.may_have(l1, level, line) {
             return None;
         }
-        let set = self.set_of(branch, level, line);
+        let set = self.set_of(l1, level, line);
         Some((set, self.caches[level].find_way(set, line)?))
     }
 
-    /// A hit in the branch, above its first level.
-    fn serve_from_branch(&mut self, r: &LineRequest, level: usize, at: usize) -> f64 {
+    /// A hit in the private hierarchy, above its first level.
+    fn serve_from_l1(&mut self, r: &LineRequest, level: usize, at: usize) -> f64 {
         let flags = self.caches[level].flags(at);
         if !r.ahead {
-            let kept = (flags & PREFETCHED != 0)
-                .then(|| self.under_way.take_prefetch_kind(r.branch, r.line));
-            // The branch has the line, so no write took it away.
+            let kept =
+                (flags & PREFETCHED != 0).then(|| self.under_way.take_prefetch_kind(r.l1, r.line));
+            // The private hierarchy has the line, so no write took it away.
             for below in 0..level {
                 let kind = if let Some(kind) = kept {
                     kind.unwrap_or(MissKind::Cold)
@@ -298,11 +293,11 @@ impl CacheHierarchy {
         let mut done = r.now + self.latency[level];
         if flags & PREFETCHED != 0 && !r.ahead {
             self.count_useful_prefetch(level, at);
-            done = self.under_way.ready_at(r.branch, r.line, done);
+            done = self.under_way.ready_at(r.l1, r.line, done);
         }
         let mut private = flags & WRITABLE;
         if r.write && private == 0 {
-            done = done.max(self.upgrade(r.branch, r.line, r.now));
+            done = done.max(self.upgrade(r.l1, r.line, r.now));
             private = WRITABLE;
         }
         let served = RequestOutcome {
@@ -335,20 +330,14 @@ impl CacheHierarchy {
         self.counts.levels[level].misses[kind as usize] += 1;
     }
 
-    /// Why the branch's cache of a level does not have a line, given [`CacheHierarchy::lost`].
+    /// Why the private hierarchy's cache of a level does not have a line, given [`CacheHierarchy::lost`].
     #[inline]
-    fn miss_kind(
-        &self,
-        level: usize,
-        branch: usize,
-        line: u32,
-        lost: Option<MissKind>,
-    ) -> MissKind {
+    fn miss_kind(&self, level: usize, l1: usize, line: u32, lost: Option<MissKind>) -> MissKind {
         if let Some(kind) = lost {
             return kind;
         }
         let elsewhere = || {
-            let (owner, cache) = (self.lines.owner(line), self.tree.cache(branch, level));
+            let (owner, cache) = (self.lines.owner(line), self.tree.cache(l1, level));
             let other = owner.filter(|&o| self.tree.cache(o, level) != cache);
             other.is_some_and(|o| self.find(o, level, line).is_some())
         };
@@ -359,16 +348,11 @@ impl CacheHierarchy {
         }
     }
 
-    /// Whether the branch's cache of a level never had a line, or lost it to a write: the same for
+    /// Whether the private hierarchy's cache of a level never had a line, or lost it to a write: the same for
     /// all levels of its own.
     #[inline]
-    fn never_held_or_invalidated(
-        &self,
-        level: usize,
-        branch: usize,
-        line: u32,
-    ) -> Option<MissKind> {
-        let cache = self.tree.cache(branch, level);
+    fn never_held_or_invalidated(&self, level: usize, l1: usize, line: u32) -> Option<MissKind> {
+        let cache = self.tree.cache(l1, level);
         if self.lines.was_held(&self.tree, line, level, cache) {
             None
         } else if self.lines.was_invalidated(&self.tree, line, level, cache) {

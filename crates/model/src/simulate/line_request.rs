@@ -1,10 +1,10 @@
 //! What a cache asks the next one for, and what comes back.
 use super::cache_tree::DEPTH;
 
-/// A request of a branch for a line.
+/// A request of a private hierarchy for a line.
 #[derive(Clone, Copy)]
 pub struct LineRequest {
-    pub branch: usize,
+    pub l1: usize,
     pub line: u32,
     pub write: bool,
     /// The level that asks, 0 for a core's access: levels below it do not get the line.

@@ -71,7 +71,7 @@ impl<'a> WindowReplay<'a> {
                     number,
                     unit,
                     core: of.core as usize,
-                    branch: of.caches[0] as usize,
+                    l1: of.caches[0] as usize,
                     node: of.node,
                     piece: Vec::new(),
                     next: 0,

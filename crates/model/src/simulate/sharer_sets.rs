@@ -48,22 +48,22 @@ pub struct PackedSharerSets {
     /// Lines for which there is room, and words of each.
     lines: usize,
     each: usize,
-    /// Branches that fetched a line since it was last written by another; those that lost it so.
+    /// Private hierarchies that fetched a line since it was last written by another; those that lost it so.
     held: EntryField,
     taken: EntryField,
     /// By level: caches that hold it without [`super::tag_array::WRITABLE`].
     copies: [EntryField; DEPTH],
-    /// 0: none. Else branch + 1 and, in the lowest bit, whether it may have the line
+    /// 0: none. Else L1 + 1 and, in the lowest bit, whether it may have the line
     /// writable or dirty below the last level.
     owner: EntryField,
 }
 
 impl PackedSharerSets {
     /// For caches by level.
-    pub fn new(caches: &[usize], branches: usize) -> Self {
+    pub fn new(caches: &[usize], l1s: usize) -> Self {
         let mut used = Vec::new();
-        let held = allocate_field(&mut used, branches);
-        let taken = allocate_field(&mut used, branches);
+        let held = allocate_field(&mut used, l1s);
+        let taken = allocate_field(&mut used, l1s);
         let mut copies = [EntryField::default(); DEPTH];
         for (copies, caches) in copies.iter_mut().zip(caches) {
             *copies = allocate_field(&mut used, *caches);
@@ -137,7 +137,7 @@ impl PackedSharerSets {
         *word = (*word & !(mask << shift)) | (owner << shift);
     }
 
-    /// The branch whose path has all writable and dirty copies.
+    /// The private hierarchy whose path has all writable and dirty copies.
     pub fn owner(&self, line: u32) -> Option<usize> {
         let owner = self.field_word(line, self.owner, 0) as usize;
         (owner >> 1).checked_sub(1)
@@ -150,9 +150,9 @@ impl PackedSharerSets {
         (owner & 1 == 1).then(|| (owner >> 1) - 1)
     }
 
-    /// Makes a branch the owner, writable within the branch.
-    pub fn own_writable(&mut self, line: u32, branch: usize) {
-        self.set_owner(line, ((branch as u64 + 1) << 1) | 1);
+    /// Makes a private hierarchy the owner, writable within the private hierarchy.
+    pub fn own_writable(&mut self, line: u32, l1: usize) {
+        self.set_owner(line, ((l1 as u64 + 1) << 1) | 1);
     }
 
     /// The owner keeps no writable or dirty copy below the last level.
@@ -201,9 +201,9 @@ impl PackedSharerSets {
         (0..levels).any(|level| self.has_sharers_at(line, level))
     }
 
-    /// A branch has a line now.
-    pub fn add_holder(&mut self, line: u32, branch: usize) {
-        let (word, bit) = self.held.bit(branch);
+    /// A private hierarchy has a line now.
+    pub fn add_holder(&mut self, line: u32, l1: usize) {
+        let (word, bit) = self.held.bit(l1);
         *self.word_mut(line, word) |= bit;
     }
 
@@ -217,7 +217,7 @@ impl PackedSharerSets {
         }
     }
 
-    /// Whether one of the branches below a cache fetched a line since it was last written by
+    /// Whether one of the private hierarchies below a cache fetched a line since it was last written by
     /// another.
     pub fn was_held(&self, tree: &CacheTree, line: u32, level: usize, cache: usize) -> bool {
         self.intersects_below(self.held, tree, line, level, cache)
@@ -241,7 +241,7 @@ impl PackedSharerSets {
             let (word, bit) = field.bit(cache);
             return self.word(line, word) & bit != 0;
         }
-        match tree.branches_below(level, cache) {
+        match tree.l1s_below(level, cache) {
             &[below] => self.field_word(line, field, 0) & below != 0,
             words => (0..field.words).any(|n| self.field_word(line, field, n) & words[n] != 0),
         }

@@ -26,7 +26,7 @@ pub struct SimThread {
     pub number: u32,
     pub unit: usize,
     pub core: usize,
-    pub branch: usize,
+    pub l1: usize,
     pub node: u32,
     pub piece: Vec<BurstAccess>,
     /// The next access of the piece, whether it has entered the window, and when it may issue.
@@ -114,9 +114,9 @@ impl ThreadTurn<'_> {
             }
         }
         let (mut done, mut missed) =
-            match hierarchy.plain_access(thread.branch, line, access.write, ready) {
+            match hierarchy.plain_access(thread.l1, line, access.write, ready) {
                 Ok(done) => (done, 0),
-                Err(found) => match self.access_beyond(found, line, access.write) {
+                Err(found) => match self.access_past_l1(found, line, access.write) {
                     Some(played) => played,
                     None => return Ok(()),
                 },
@@ -150,7 +150,7 @@ impl ThreadTurn<'_> {
 
     /// An access that is no plain hit: when it is done, and how many levels it missed; `None` if it has to wait for room among
     /// its core's misses.
-    fn access_beyond(
+    fn access_past_l1(
         &mut self,
         found: FirstLevelPlace,
         line: u32,
@@ -162,10 +162,8 @@ impl ThreadTurn<'_> {
             thread.ready = misses.free_from();
             return None;
         }
-        let (branch, now) = (thread.branch, thread.ready);
-        let (done, missed) = self
-            .hierarchy
-            .access_beyond(found, branch, line, write, now);
+        let (l1, now) = (thread.l1, thread.ready);
+        let (done, missed) = self.hierarchy.access_past_l1(found, l1, line, write, now);
         if missed > 0 && self.timed {
             misses.allocate(done);
         }
@@ -184,10 +182,10 @@ impl ThreadTurn<'_> {
             self.hierarchy.pages.prefetch_recent(access.address);
         }
         if let Some(line) = line(SETS_AHEAD) {
-            self.hierarchy.prefetch_line_state(thread.branch, line);
+            self.hierarchy.prefetch_line_state(thread.l1, line);
         }
         if let Some(line) = line(OTHERS_AHEAD) {
-            self.hierarchy.prefetch_victim_state(thread.branch, line);
+            self.hierarchy.prefetch_victim_state(thread.l1, line);
         }
     }
 
@@ -220,7 +218,7 @@ impl ThreadTurn<'_> {
         access: &BurstAccess,
         mut missed: usize,
     ) -> Result<(f64, usize), SimulationError> {
-        let (branch, ready) = (self.thread.branch, self.thread.ready);
+        let (l1, ready) = (self.thread.l1, self.thread.ready);
         let misses = &mut self.core.misses;
         let hierarchy = &mut *self.hierarchy;
         let line = self.line;
@@ -235,12 +233,12 @@ impl ThreadTurn<'_> {
                 .pages
                 .line_of_address(at, self.thread.node, self.setup.home)
                 .ok_or(SimulationError::TooManyPages)?;
-            let issued = if self.timed && !hierarchy.first_level_has(branch, number) {
+            let issued = if self.timed && !hierarchy.first_level_has(l1, number) {
                 ready.max(misses.free_from())
             } else {
                 ready
             };
-            let (then, levels) = hierarchy.access(branch, number, access.write, issued);
+            let (then, levels) = hierarchy.access(l1, number, access.write, issued);
             if levels > 0 && self.timed {
                 misses.allocate(then);
             }

@@ -20,10 +20,10 @@ pub fn two_by_two(protocol: CoherenceProtocol) -> SimulatedMachine {
     machine(&levels, 2, 2, protocol)
 }
 
-/// A read or write by a branch in the untimed hierarchy; all homes are node 0.
-pub fn access(hierarchy: &mut CacheHierarchy, branch: usize, address: u64, write: bool) {
+/// A read or write by a private hierarchy in the untimed hierarchy; all homes are node 0.
+pub fn access(hierarchy: &mut CacheHierarchy, l1: usize, address: u64, write: bool) {
     let line = hierarchy.pages.line_of_address(address, 0, &|_| None);
-    hierarchy.access(branch, line.expect("few pages"), write, 0.0);
+    hierarchy.access(l1, line.expect("few pages"), write, 0.0);
 }
 
 /// What is wrong with a hierarchy: copies that may not be, and numbers of the directory that are
@@ -31,7 +31,7 @@ pub fn access(hierarchy: &mut CacheHierarchy, branch: usize, address: u64, write
 pub fn faults(h: &CacheHierarchy) -> Vec<String> {
     let mut lines: BTreeMap<u32, Vec<(usize, usize, u32)>> = BTreeMap::new();
     for (level, caches) in h.caches.iter().enumerate() {
-        let used = (0..h.tree.branches).map(|b| h.tree.cache(b, level));
+        let used = (0..h.tree.l1s).map(|b| h.tree.cache(b, level));
         let used: std::collections::BTreeSet<usize> = used.collect();
         for cache in used {
             for e in caches.entries(cache) {
@@ -67,9 +67,7 @@ fn line_faults(
     }
     let owner = h.lines.owner(line);
     for &(level, cache, flags) in copies {
-        let below: Vec<usize> = (0..h.tree.branches)
-            .filter(|&b| path(b, level, cache))
-            .collect();
+        let below: Vec<usize> = (0..h.tree.l1s).filter(|&b| path(b, level, cache)).collect();
         if !h.lines.was_held(&h.tree, line, level, cache) {
             wrong("a copy that the directory does not know");
         }
@@ -78,7 +76,7 @@ fn line_faults(
         }
         if flags & WRITABLE != 0 {
             let foreign = copies.iter().any(|&(l, c, _)| {
-                let one = (0..h.tree.branches).find(|&b| path(b, l, c));
+                let one = (0..h.tree.l1s).find(|&b| path(b, l, c));
                 one.is_some_and(|b| h.tree.cache(b, level) != cache && l <= level)
                     || l > level && !below.iter().any(|&b| path(b, l, c))
             });

@@ -292,7 +292,7 @@ fn a_prefetched_line_is_useful_once() {
     assert_eq!(h.counts.nodes[0].local_reads, 8);
 }
 
-/// A branch that evicted exclusive lines silently does not stop others from prefetching them.
+/// A private hierarchy that evicted exclusive lines silently does not stop others from prefetching them.
 #[test]
 fn lines_that_their_owner_lost_are_fetched_ahead() {
     let mut levels = [level(16, 4, 1, 4, false), level(64, 8, 1, 20, false)];

@@ -90,8 +90,8 @@ proptest! {
     fn one_owner_per_line((machine, accesses) in (machines(), accesses())) {
         let mut h = CacheHierarchy::new(&machine, false);
         for (core, one) in &accesses {
-            let branch = machine.units[*core].caches[0] as usize;
-            access(&mut h, branch, one.address, one.write);
+            let l1 = machine.units[*core].caches[0] as usize;
+            access(&mut h, l1, one.address, one.write);
             prop_assert_eq!(faults(&h), Vec::<String>::new());
         }
     }
@@ -164,7 +164,7 @@ proptest! {
     }
 }
 
-/// More branches than a set of them has bits.
+/// More private hierarchies than a set of them has bits.
 #[test]
 fn many_cores_keep_one_owner() {
     for (cores, packages, last) in [(8, 8, 4), (40, 2, 40), (24, 3, 1)] {
