@@ -8,7 +8,7 @@ use crate::rng::Rng;
 /// Kicks until the steps are spent.
 pub fn iterated_local_search(state: &mut SearchState, rng: &mut Rng, limit: u64) {
     let n = state.at.len();
-    if n < 2 || state.homes.len() < 2 {
+    if n < 2 || state.anchors.len() < 2 {
         return;
     }
     let mut queue = ThreadQueue::new(n);
@@ -58,18 +58,18 @@ fn perturb(
 fn random_change(state: &SearchState, u: usize, rng: &mut Rng) -> Option<SearchMove> {
     let n = state.at.len();
     let row = state.links.neighbours(u);
-    let home = if row.is_empty() || rng.below(4) == 0 {
+    let anchor = if row.is_empty() || rng.below(4) == 0 {
         state.at[rng.below(n)]
     } else {
         state.at[row[rng.below(row.len())].to as usize]
     };
-    if home == state.at[u] {
+    if anchor == state.at[u] {
         return None;
     }
-    if state.free_places(home) > 0 {
-        return Some(SearchMove::Move(u as u32, home));
+    if state.free_places(anchor) > 0 {
+        return Some(SearchMove::Move(u as u32, anchor));
     }
-    let members = &state.members[home as usize];
+    let members = &state.members[anchor as usize];
     Some(SearchMove::Swap(
         u as u32,
         members[rng.below(members.len())],

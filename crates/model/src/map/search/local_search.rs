@@ -1,4 +1,4 @@
-//! Local search: threads swap homes, or move to free ones, as long as that helps.
+//! Local search: threads swap anchors, or move to free ones, as long as that helps.
 use super::csr_graph::CsrGraph;
 use super::search_state::{SearchMove, SearchState};
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ pub const MAX_REQUEUED_PARTNERS: usize = 24;
 
 /// Whether looking at all other threads by a state's table costs less than at those where a
 /// thread's partners are by their links: per thread about n steps against about
-/// 9 d^2 + 12 d for d partners, as there are two threads at most homes.
+/// 9 d^2 + 12 d for d partners, as there are two threads at most anchors.
 #[must_use]
 pub fn prefers_table(links: &CsrGraph) -> bool {
     let partners = links.link.len() / links.len().max(1);
@@ -140,12 +140,12 @@ fn best_move_near_partners(state: &mut SearchState, u: usize) -> Option<(i64, Se
         }
         seen[count] = k;
         count += 1;
-        try_home(state, u, k, &mut best);
+        try_anchor(state, u, k, &mut best);
     }
     (best.0 < 0).then_some(best)
 }
 
-fn try_home(state: &mut SearchState, u: usize, k: u32, best: &mut (i64, SearchMove)) {
+fn try_anchor(state: &mut SearchState, u: usize, k: u32, best: &mut (i64, SearchMove)) {
     let h = state.at[u] as usize;
     let arrives = state.move_delta(u, k as usize);
     state.steps += 5 * state.links.neighbours(u).len() as u64 + 8;

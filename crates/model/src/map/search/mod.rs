@@ -1,5 +1,5 @@
 //! The search behind the thread policy `locality`: from a communication graph and a machine to
-//! homes for threads. Only `search_space` knows the machine, only `csr_graph` the graph.
+//! anchors for threads. Only `search_space` knows the machine, only `csr_graph` the graph.
 pub mod bisect;
 pub mod coarsen;
 pub mod csr_graph;

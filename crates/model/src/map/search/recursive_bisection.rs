@@ -56,19 +56,19 @@ impl<'a> RecursiveBisection<'a> {
         }
     }
 
-    /// The home of each thread.
+    /// The anchor of each thread.
     #[must_use]
     pub fn place_threads(&mut self, rng: &mut Rng) -> Vec<u32> {
         let n = self.links.len();
-        let mut homes = vec![NO_VERTEX; n];
+        let mut anchors = vec![NO_VERTEX; n];
         let all = (0..n as u32).collect();
-        for (t, home) in self.divide_threads(all, 0, slots_of(self.space, 0), rng) {
-            homes[t as usize] = home;
+        for (t, anchor) in self.divide_threads(all, 0, slots_of(self.space, 0), rng) {
+            anchors[t as usize] = anchor;
         }
-        homes
+        anchors
     }
 
-    /// Homes of some threads, over some children of a vertex, by position; its own units count
+    /// Anchors of some threads, over some children of a vertex, by position; its own units count
     /// as one more.
     #[must_use]
     pub fn divide_threads(
@@ -78,7 +78,7 @@ impl<'a> RecursiveBisection<'a> {
         slots: Vec<u32>,
         rng: &mut Rng,
     ) -> Vec<(u32, u32)> {
-        let mut homes = Vec::with_capacity(threads.len());
+        let mut anchors = Vec::with_capacity(threads.len());
         let mut place = std::mem::take(&mut self.place);
         place.resize(self.links.len(), u32::MAX);
         let mut stack = vec![ThreadPart {
@@ -98,7 +98,7 @@ impl<'a> RecursiveBisection<'a> {
                         vertex: child,
                         slots: slots_of(self.space, child),
                     }),
-                    None => homes.extend(part.threads.iter().map(|&t| (t, part.vertex))),
+                    None => anchors.extend(part.threads.iter().map(|&t| (t, part.vertex))),
                 }
                 continue;
             }
@@ -107,7 +107,7 @@ impl<'a> RecursiveBisection<'a> {
             stack.push(left);
         }
         self.place = place;
-        homes
+        anchors
     }
 
     /// Threads that some slots of a vertex take.

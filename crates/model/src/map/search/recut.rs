@@ -68,16 +68,18 @@ fn recut_vertex(
     }
     let before = state.value;
     let old: Vec<(u32, u32)> = threads.iter().map(|&t| (t, state.at[t as usize])).collect();
-    for (t, home) in top.divide_threads(threads, vertex, slots, rng) {
-        if state.at[t as usize] != home {
-            state.relocate(t, home);
+    for (t, anchor) in top.divide_threads(threads, vertex, slots, rng) {
+        if state.at[t as usize] != anchor {
+            state.relocate(t, anchor);
             queue.push(t);
         }
     }
     let mut log = Vec::new();
     improve_queued(state, queue, u64::MAX, &mut log);
     if state.value > before {
-        let moves = old.into_iter().map(|(t, home)| SearchMove::Move(t, home));
+        let moves = old
+            .into_iter()
+            .map(|(t, anchor)| SearchMove::Move(t, anchor));
         for change in log.into_iter().rev().chain(moves) {
             state.apply(change);
         }
@@ -88,12 +90,12 @@ fn threads_below(state: &SearchState, vertex: u32, slots: &[u32]) -> Vec<u32> {
     let children = &state.space.vertex[vertex as usize].children;
     let mut threads = Vec::new();
     for &slot in slots {
-        let homes = match children.get(slot as usize) {
+        let anchors = match children.get(slot as usize) {
             Some(&c) => c..state.space.vertex[c as usize].end,
             None => vertex..vertex + 1,
         };
-        for home in homes {
-            threads.extend_from_slice(&state.members[home as usize]);
+        for anchor in anchors {
+            threads.extend_from_slice(&state.members[anchor as usize]);
         }
     }
     threads

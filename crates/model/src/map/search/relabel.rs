@@ -5,12 +5,12 @@ use super::search_space::{SearchSpace, NO_VERTEX};
 use super::subtrees::shape_numbers;
 
 /// Exchanges children of each vertex, from the root down, greedily by the threads that stay.
-pub fn relabel_to_current(space: &SearchSpace, homes: &mut [u32], current: &[u32]) {
+pub fn relabel_to_current(space: &SearchSpace, anchors: &mut [u32], current: &[u32]) {
     let kind = shape_numbers(space);
     for v in 0..space.len() {
         let vertex = &space.vertex[v];
         if vertex.children.len() > 1 && vertex.cell != NO_VERTEX {
-            exchange_children(space, v, &kind, homes, current);
+            exchange_children(space, v, &kind, anchors, current);
         }
     }
 }
@@ -19,19 +19,19 @@ fn exchange_children(
     space: &SearchSpace,
     v: usize,
     kind: &[u32],
-    homes: &mut [u32],
+    anchors: &mut [u32],
     current: &[u32],
 ) {
     let children = &space.vertex[v].children;
     let k = children.len();
-    // Children are in order, so the one that covers a home is the last that starts before it.
-    let child = |home: u32| {
-        let inside = home > v as u32 && home < space.vertex[v].end;
-        let at = children.partition_point(|&c| c <= home);
+    // Children are in order, so the one that covers an anchor is the last that starts before it.
+    let child = |anchor: u32| {
+        let inside = anchor > v as u32 && anchor < space.vertex[v].end;
+        let at = children.partition_point(|&c| c <= anchor);
         (inside && at > 0).then(|| at - 1)
     };
     let mut stay = vec![0u32; k * k];
-    for (&new, &old) in homes.iter().zip(current) {
+    for (&new, &old) in anchors.iter().zip(current) {
         if let (Some(a), Some(b)) = (child(new), child(old)) {
             stay[a * k + b] += 1;
         }
@@ -47,10 +47,10 @@ fn exchange_children(
             taken[b] = true;
         }
     }
-    for home in homes.iter_mut() {
-        if let Some(a) = child(*home) {
+    for anchor in anchors.iter_mut() {
+        if let Some(a) = child(*anchor) {
             let b = goes[a].unwrap_or(a);
-            *home = *home - children[a] + children[b];
+            *anchor = *anchor - children[a] + children[b];
         }
     }
 }

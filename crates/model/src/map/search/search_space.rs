@@ -1,7 +1,7 @@
 //! Where threads can go, as the search sees it.
 //!
 //! Units below the same vertex, at the same distance from one another, are interchangeable:
-//! a thread is placed at a *home*, the lowest vertex above several units that it may use, and
+//! a thread is placed at an *anchor*, the lowest vertex above several units that it may use, and
 //! gets one of its units in the end. Vertices are numbered depth first, so a subtree is a
 //! range. Distances follow the tree, except between *cells*, the largest vertices whose units
 //! are alike to all others: of one NUMA node, when the cost has a matrix for nodes, and of one
@@ -71,7 +71,7 @@ impl SearchSpace {
         self.vertex.len()
     }
 
-    /// Distance of threads at two homes; of two at the same, its cost.
+    /// Distance of threads at two anchors; of two at the same, its cost.
     #[inline]
     #[must_use]
     pub fn distance(&self, h: usize, k: usize) -> i64 {
@@ -213,49 +213,49 @@ impl SearchSpace {
         }
     }
 
-    /// The home of each unit, [`NO_VERTEX`] for units that may not be used.
+    /// The anchor of each unit, [`NO_VERTEX`] for units that may not be used.
     #[must_use]
-    pub fn home_of_units(&self, units: usize) -> Vec<u32> {
-        let mut home = vec![NO_VERTEX; units];
+    pub fn anchor_of_units(&self, units: usize) -> Vec<u32> {
+        let mut anchor = vec![NO_VERTEX; units];
         for (h, v) in self.vertex.iter().enumerate() {
             for &(unit, _) in &v.units {
-                home[unit as usize] = h as u32;
+                anchor[unit as usize] = h as u32;
             }
         }
-        home
+        anchor
     }
 
-    /// A unit for each thread at its home: the one it had where that is possible, else the
+    /// A unit for each thread at its anchor: the one it had where that is possible, else the
     /// first that is free.
     #[must_use]
-    pub fn units(&self, homes: &[u32], current: Option<&[u32]>) -> PuAssignment {
+    pub fn units(&self, anchors: &[u32], current: Option<&[u32]>) -> PuAssignment {
         let units = self.vertex.iter().flat_map(|v| &v.units);
         let most = units.map(|u| u.0 + 1).max().unwrap_or(0) as usize;
-        let home_of = self.home_of_units(most);
+        let anchor_of = self.anchor_of_units(most);
         let mut free = vec![0u32; most];
         for v in &self.vertex {
             for &(unit, capacity) in &v.units {
                 free[unit as usize] = capacity;
             }
         }
-        let mut result = vec![NO_VERTEX; homes.len()];
-        for (t, &home) in homes.iter().enumerate() {
+        let mut result = vec![NO_VERTEX; anchors.len()];
+        for (t, &anchor) in anchors.iter().enumerate() {
             let had = current.and_then(|c| c.get(t)).copied().unwrap_or(NO_VERTEX) as usize;
-            if had < most && home_of[had] == home && free[had] > 0 {
+            if had < most && anchor_of[had] == anchor && free[had] > 0 {
                 free[had] -= 1;
                 result[t] = had as u32;
             }
         }
         let mut next = vec![0usize; self.vertex.len()];
-        for (t, &home) in homes.iter().enumerate() {
-            let units = &self.vertex[home as usize].units;
+        for (t, &anchor) in anchors.iter().enumerate() {
+            let units = &self.vertex[anchor as usize].units;
             while result[t] == NO_VERTEX {
-                let unit = units[next[home as usize]].0;
+                let unit = units[next[anchor as usize]].0;
                 if free[unit as usize] > 0 {
                     free[unit as usize] -= 1;
                     result[t] = unit;
                 } else {
-                    next[home as usize] += 1;
+                    next[anchor as usize] += 1;
                 }
             }
         }
@@ -340,11 +340,11 @@ impl<'a> SearchSpaceBuilder<'a> {
             .find(|&u| self.room[u as usize] == 1)
     }
 
-    /// A unit that is a home by itself.
+    /// A unit that is an anchor by itself.
     fn leaf(&self, space: &mut SearchSpace, v: u32, parent: Option<u32>) -> Option<()> {
         let unit = self.units_with_room(v).next()?;
-        let home = push_vertex(space, parent, 0);
-        space.vertex[home as usize]
+        let anchor = push_vertex(space, parent, 0);
+        space.vertex[anchor as usize]
             .units
             .push((unit, self.room[unit as usize]));
         Some(())

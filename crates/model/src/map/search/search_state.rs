@@ -1,6 +1,6 @@
 //! A placement under change: the PU of each thread, its cost, and what a change would gain.
 //!
-//! The cost of thread t at home h, were it there, is linear in how much t communicates with threads that sit
+//! The cost of thread t at anchor h, were it there, is linear in how much t communicates with threads that sit
 //! below each vertex:
 //!
 //! ```text
@@ -21,11 +21,11 @@ const MAX_TABLE_ENTRIES: usize = 1 << 21;
 pub struct SearchState<'a> {
     pub space: &'a SearchSpace,
     pub links: &'a CsrGraph,
-    /// The home of each thread.
+    /// The anchor of each thread.
     pub at: Vec<u32>,
-    /// Threads at each home, in no order.
+    /// Threads at each anchor, in no order.
     pub members: Vec<Vec<u32>>,
-    /// Position of a thread among its home's members.
+    /// Position of a thread among its anchor's members.
     slot: Vec<u32>,
     /// The objective, in scaled weights.
     pub value: i64,
@@ -33,8 +33,8 @@ pub struct SearchState<'a> {
     own: Vec<i64>,
     table: Option<CostTable>,
     /// Vertices with room: where threads can be.
-    pub homes: Vec<u32>,
-    /// Places at all homes that are free.
+    pub anchors: Vec<u32>,
+    /// Places at all anchors that are free.
     pub idle: usize,
     pub scratch: ScanScratch,
     pub steps: u64,
@@ -74,7 +74,7 @@ impl<'a> SearchState<'a> {
     ) -> SearchState<'a> {
         let n = links.len();
         let size = n * (space.len() + space.cells.len());
-        let homes = (0..space.len() as u32).filter(|&h| space.vertex[h as usize].room > 0);
+        let anchors = (0..space.len() as u32).filter(|&h| space.vertex[h as usize].room > 0);
         let table = (table && size <= MAX_TABLE_ENTRIES).then(|| CostTable {
             near: vec![0; n * space.len()],
             base: vec![0; n * space.cells.len()],
@@ -88,7 +88,7 @@ impl<'a> SearchState<'a> {
             value: 0,
             own: vec![0; n],
             table,
-            homes: homes.collect(),
+            anchors: anchors.collect(),
             idle: (space.vertex[0].capacity as usize).saturating_sub(n),
             scratch: ScanScratch {
                 delta: vec![0; n],
@@ -163,7 +163,7 @@ impl<'a> SearchState<'a> {
             .sum()
     }
 
-    /// Takes a thread to another home; the caller sees to the room there.
+    /// Takes a thread to another anchor; the caller sees to the room there.
     pub fn relocate(&mut self, t: u32, to: u32) {
         let (t, to) = (t as usize, to as usize);
         let from = self.at[t] as usize;
@@ -173,9 +173,9 @@ impl<'a> SearchState<'a> {
         let mut own = 0;
         for l in self.links.neighbours(t) {
             let j = l.to as usize;
-            let home = self.at[j] as usize;
-            let after = l.weight * self.space.distance(to, home);
-            self.own[j] += after - l.weight * self.space.distance(from, home);
+            let anchor = self.at[j] as usize;
+            let after = l.weight * self.space.distance(to, anchor);
+            self.own[j] += after - l.weight * self.space.distance(from, anchor);
             own += after;
         }
         self.value += own - self.own[t];
@@ -211,7 +211,7 @@ impl<'a> SearchState<'a> {
         }
         for (h, other, sign) in [(from, to, -1), (to, from, 1)] {
             let mut a = h;
-            while !self.contains_home(a, other)
+            while !self.contains_anchor(a, other)
                 && a != self.space.cells[self.space.vertex[h].cell as usize] as usize
             {
                 let step = sign * self.space.distance_step(a);
@@ -225,7 +225,7 @@ impl<'a> SearchState<'a> {
         }
     }
 
-    fn contains_home(&self, a: usize, h: usize) -> bool {
+    fn contains_anchor(&self, a: usize, h: usize) -> bool {
         a <= h && h < self.space.vertex[a].end as usize
     }
 
@@ -240,10 +240,10 @@ impl<'a> SearchState<'a> {
         }
     }
 
-    /// Free places at a home.
+    /// Free places at an anchor.
     #[must_use]
-    pub fn free_places(&self, home: u32) -> u32 {
-        self.space.vertex[home as usize].room - self.members[home as usize].len() as u32
+    pub fn free_places(&self, anchor: u32) -> u32 {
+        self.space.vertex[anchor as usize].room - self.members[anchor as usize].len() as u32
     }
 
     /// What moving a thread to a free place adds to the objective, by its links.
@@ -265,7 +265,7 @@ impl<'a> SearchState<'a> {
         let h = self.at[u] as usize;
         let ScanScratch { delta, cost } = &mut self.scratch;
         costs_everywhere(table, space, u, n, cost);
-        costs_at_home(table, space, h, n, delta);
+        costs_at_anchor(table, space, h, n, delta);
         let own = self.own[u];
         for v in 0..n {
             delta[v] += cost[self.at[v] as usize] - self.own[v] - own;
@@ -283,7 +283,7 @@ impl<'a> SearchState<'a> {
             }
         }
         if self.idle > 0 {
-            for &k in &self.homes {
+            for &k in &self.anchors {
                 let d = cost[k as usize] - own;
                 let room = space.vertex[k as usize].room as usize;
                 if d < best.0 && self.members[k as usize].len() < room {
@@ -295,7 +295,7 @@ impl<'a> SearchState<'a> {
     }
 }
 
-/// C(u, h) of every home h.
+/// C(u, h) of every anchor h.
 fn costs_everywhere(table: &CostTable, space: &SearchSpace, u: usize, n: usize, cost: &mut [i64]) {
     for (cell, &root) in space.cells.iter().enumerate() {
         let root = root as usize;
@@ -307,7 +307,7 @@ fn costs_everywhere(table: &CostTable, space: &SearchSpace, u: usize, n: usize, 
 }
 
 /// C(v, h) of every thread v.
-fn costs_at_home(table: &CostTable, space: &SearchSpace, h: usize, n: usize, cost: &mut [i64]) {
+fn costs_at_anchor(table: &CostTable, space: &SearchSpace, h: usize, n: usize, cost: &mut [i64]) {
     let cell = space.vertex[h].cell as usize;
     cost.copy_from_slice(&table.base[cell * n..][..n]);
     let mut a = h;

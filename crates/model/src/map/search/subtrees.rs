@@ -146,17 +146,17 @@ impl QuotientGraph {
     }
 
     fn apply(&self, state: &mut SearchState, at: &[usize]) {
-        let mut homes = state.at.clone();
+        let mut anchors = state.at.clone();
         for (p, &item) in at.iter().enumerate() {
             let (to, from) = (self.place[p], self.place[item]);
             let end = state.space.vertex[from as usize].end;
             for v in from..end {
                 for &t in &state.members[v as usize] {
                     // Same shape, so the same offset within the subtree.
-                    homes[t as usize] = v - from + to;
+                    anchors[t as usize] = v - from + to;
                 }
             }
         }
-        state.reset(homes);
+        state.reset(anchors);
     }
 }

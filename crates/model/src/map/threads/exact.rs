@@ -40,8 +40,8 @@ impl ThreadPolicy for ExactPolicy {
             SearchSpace::new(problem, &room).ok_or("there is no processing unit to map to")?;
         let links = CsrGraph::new(problem.comm, problem.cost.largest());
         let known = LocalityPolicy { fast: true }.place(problem)?;
-        let home_of = space.home_of_units(problem.tree.units.len());
-        let known: Vec<u32> = known.iter().map(|&u| home_of[u as usize]).collect();
+        let anchor_of = space.anchor_of_units(problem.tree.units.len());
+        let known: Vec<u32> = known.iter().map(|&u| anchor_of[u as usize]).collect();
         let mut search = BranchAndBound::new(&space, &links, known);
         search.branch(0, 0);
         if search.tries >= MAX_BRANCHES {
@@ -59,11 +59,11 @@ struct BranchAndBound<'a> {
     /// Threads, the one that communicates most first.
     order: Vec<u32>,
     kind: Vec<u32>,
-    homes: Vec<u32>,
+    anchors: Vec<u32>,
     at: Vec<u32>,
     /// Threads below each vertex.
     below: Vec<u32>,
-    /// Threads at each home itself.
+    /// Threads at each anchor itself.
     here: Vec<u32>,
     /// The smallest distance of two threads.
     nearest: i64,
@@ -79,7 +79,7 @@ impl<'a> BranchAndBound<'a> {
             |t: &u32| -> i64 { links.neighbours(*t as usize).iter().map(|l| l.weight).sum() };
         let mut order: Vec<u32> = (0..n as u32).collect();
         order.sort_by_key(|t| std::cmp::Reverse(weight(t)));
-        let homes: Vec<u32> = (0..space.len() as u32)
+        let anchors: Vec<u32> = (0..space.len() as u32)
             .filter(|&h| space.vertex[h as usize].room > 0)
             .collect();
         let vertices = space.vertex.iter();
@@ -93,7 +93,7 @@ impl<'a> BranchAndBound<'a> {
             links,
             order,
             kind: shape_numbers(space),
-            homes,
+            anchors,
             at: known,
             below: vec![0; space.len()],
             here: vec![0; space.len()],
@@ -109,7 +109,7 @@ impl<'a> BranchAndBound<'a> {
         search
     }
 
-    /// Cost of a thread at a home towards those that are placed.
+    /// Cost of a thread at an anchor towards those that are placed.
     fn cost(&self, t: usize, h: usize) -> i64 {
         let placed = self.links.neighbours(t).iter();
         placed
@@ -127,7 +127,7 @@ impl<'a> BranchAndBound<'a> {
             return;
         };
         let mut options: Vec<(i64, u32)> = Vec::new();
-        for &h in &self.homes {
+        for &h in &self.anchors {
             if self.here[h as usize] < self.space.vertex[h as usize].room && self.is_canonical(h) {
                 options.push((self.cost(t as usize, h as usize), h));
             }
@@ -160,13 +160,13 @@ impl<'a> BranchAndBound<'a> {
         }
     }
 
-    /// The least that threads from `depth` on add: their best homes, one by one, and the
+    /// The least that threads from `depth` on add: their best anchors, one by one, and the
     /// smallest distance among themselves.
     fn lower_bound(&self, depth: usize) -> i64 {
         let mut sum = 0;
         for &t in &self.order[depth..] {
             let t = t as usize;
-            let open = self.homes.iter().map(|&h| h as usize);
+            let open = self.anchors.iter().map(|&h| h as usize);
             let open = open.filter(|&h| self.here[h] < self.space.vertex[h].room);
             sum += open.map(|h| self.cost(t, h)).min().unwrap_or(0);
             let rest = self.links.neighbours(t).iter();
@@ -176,9 +176,9 @@ impl<'a> BranchAndBound<'a> {
         sum
     }
 
-    /// Whether no other home is the same to a thread and comes before this one.
-    fn is_canonical(&self, home: u32) -> bool {
-        let mut v = home as usize;
+    /// Whether no other anchor is the same to a thread and comes before this one.
+    fn is_canonical(&self, anchor: u32) -> bool {
+        let mut v = anchor as usize;
         loop {
             let vertex = &self.space.vertex[v];
             let parent = vertex.parent as usize;

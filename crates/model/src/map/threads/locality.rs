@@ -53,15 +53,15 @@ pub(super) fn place_within(
     let space = SearchSpace::new(problem, &room).ok_or("there is no processing unit to map to")?;
     let links = CsrGraph::new(problem.comm, problem.cost.largest());
     let fresh = multi_start_search(&space, &links, problem.seed, fast);
-    let homes = match current_homes(problem, &space, room) {
+    let anchors = match current_anchors(problem, &space, room) {
         Some(current) => placement_near_current(&space, &links, current, fresh),
         None => fresh,
     };
-    Ok(space.units(&homes, problem.current))
+    Ok(space.units(&anchors, problem.current))
 }
 
 /// Where the threads are now, if every one has a unit that it may keep.
-fn current_homes(
+fn current_anchors(
     problem: &ThreadProblem,
     space: &SearchSpace,
     mut free: Vec<u32>,
@@ -70,12 +70,12 @@ fn current_homes(
     if current.len() != problem.comm.threads() {
         return None;
     }
-    let home_of = space.home_of_units(problem.tree.units.len());
+    let anchor_of = space.anchor_of_units(problem.tree.units.len());
     for &unit in current {
         let free = free.get_mut(unit as usize)?;
         *free = free.checked_sub(1)?;
     }
-    Some(current.iter().map(|&u| home_of[u as usize]).collect())
+    Some(current.iter().map(|&u| anchor_of[u as usize]).collect())
 }
 
 /// Threads stay where they are unless moving them gains more than half a percent of the distance,
@@ -87,7 +87,7 @@ fn placement_near_current(
     current: Vec<u32>,
     mut fresh: Vec<u32>,
 ) -> Vec<u32> {
-    let value = |homes: &[u32]| SearchState::new(space, links, homes.to_vec(), false).value;
+    let value = |anchors: &[u32]| SearchState::new(space, links, anchors.to_vec(), false).value;
     let goal = value(&fresh);
     let good = |value: i64| i128::from(value) * 1000 <= i128::from(goal) * 1005;
     let mut state = SearchState::new(space, links, current.clone(), true);
@@ -149,17 +149,17 @@ fn multi_start_search(space: &SearchSpace, links: &CsrGraph, seed: u64, fast: bo
     let mut steps = 0;
     let mut found: Vec<(i64, Vec<u32>)> = Vec::new();
     for at in 0..STARTS {
-        let (value, homes, cost) =
+        let (value, anchors, cost) =
             bisection_start(space, links, ways[at % ways.len()], tries, &mut rng);
-        found.push((value, homes));
+        found.push((value, anchors));
         steps += cost;
         if steps + cost > budget * 4 / 10 {
             break;
         }
     }
     while links.len() as u64 <= FEW && space.is_irregular() && steps < budget * 6 / 10 {
-        let (value, homes, cost) = descend(space, links, scattered(space, links, &mut rng));
-        found.push((value, homes));
+        let (value, anchors, cost) = descend(space, links, scattered(space, links, &mut rng));
+        found.push((value, anchors));
         steps += cost;
     }
     found.sort_by_key(|f| f.0);
@@ -168,18 +168,18 @@ fn multi_start_search(space: &SearchSpace, links: &CsrGraph, seed: u64, fast: bo
     let left = budget.saturating_sub(steps).max(budget / 10);
     // Half of what is left goes to the best alone.
     let share = left / (found.len() as u64).max(1) / 2;
-    let better = |(_, homes)| recut_and_kick(space, links, homes, share, ways, &mut rng);
+    let better = |(_, anchors)| recut_and_kick(space, links, anchors, share, ways, &mut rng);
     let best = found.into_iter().map(better).min_by_key(|f| f.0);
-    let homes = best.map(|b| b.1).unwrap_or_default();
-    recut_and_kick(space, links, homes, left / 2, ways, &mut rng).1
+    let anchors = best.map(|b| b.1).unwrap_or_default();
+    recut_and_kick(space, links, anchors, left / 2, ways, &mut rng).1
 }
 
 /// One start; swaps a thread with those near its partners, unless these are many.
 fn quick_start(space: &SearchSpace, links: &CsrGraph, rng: &mut Rng) -> Vec<u32> {
     let mut top = RecursiveBisection::new(space, links, IdlePlaces::Free, 1);
-    let homes = top.place_threads(rng);
+    let anchors = top.place_threads(rng);
     let dense = links.link.len() > MAX_REQUEUED_PARTNERS * links.len();
-    let mut state = SearchState::new(space, links, homes, dense);
+    let mut state = SearchState::new(space, links, anchors, dense);
     let limit = state.steps + QUICK_STEPS;
     descend_to_optimum(&mut state, limit);
     if swap_subtrees(&mut state, 64) {
@@ -197,14 +197,14 @@ fn bisection_start(
     rng: &mut Rng,
 ) -> (i64, Vec<u32>, u64) {
     let mut top = RecursiveBisection::new(space, links, idle, tries);
-    let homes = top.place_threads(rng);
-    let (value, homes, steps) = descend(space, links, homes);
-    (value, homes, 2 * top.steps + steps)
+    let anchors = top.place_threads(rng);
+    let (value, anchors, steps) = descend(space, links, anchors);
+    (value, anchors, 2 * top.steps + steps)
 }
 
 /// A placement taken to a local optimum: its value and the steps it took.
-fn descend(space: &SearchSpace, links: &CsrGraph, homes: Vec<u32>) -> (i64, Vec<u32>, u64) {
-    let mut state = SearchState::new(space, links, homes, true);
+fn descend(space: &SearchSpace, links: &CsrGraph, anchors: Vec<u32>) -> (i64, Vec<u32>, u64) {
+    let mut state = SearchState::new(space, links, anchors, true);
     descend_to_optimum(&mut state, DESCENT_STEPS);
     while swap_subtrees(&mut state, 64) {
         descend_to_optimum(&mut state, DESCENT_STEPS);
@@ -215,7 +215,7 @@ fn descend(space: &SearchSpace, links: &CsrGraph, homes: Vec<u32>) -> (i64, Vec<
 /// Each thread on any place.
 fn scattered(space: &SearchSpace, links: &CsrGraph, rng: &mut Rng) -> Vec<u32> {
     let places =
-        |(home, v): (usize, &SearchVertex)| std::iter::repeat_n(home as u32, v.room as usize);
+        |(anchor, v): (usize, &SearchVertex)| std::iter::repeat_n(anchor as u32, v.room as usize);
     let mut free: Vec<u32> = space.vertex.iter().enumerate().flat_map(places).collect();
     let any = |_| free.swap_remove(rng.below(free.len()));
     (0..links.len()).map(any).collect()
@@ -225,12 +225,12 @@ fn scattered(space: &SearchSpace, links: &CsrGraph, rng: &mut Rng) -> Vec<u32> {
 fn recut_and_kick(
     space: &SearchSpace,
     links: &CsrGraph,
-    homes: Vec<u32>,
+    anchors: Vec<u32>,
     steps: u64,
     ways: &[IdlePlaces],
     rng: &mut Rng,
 ) -> (i64, Vec<u32>) {
-    let mut state = SearchState::new(space, links, homes, prefers_table(links));
+    let mut state = SearchState::new(space, links, anchors, prefers_table(links));
     let begin = state.steps;
     recut_subtrees(&mut state, rng, begin + steps * 7 / 10, ways);
     iterated_local_search(&mut state, rng, begin + steps);

@@ -33,7 +33,7 @@ impl ThreadPolicy for ScotchPolicy {
         if problem.comm.threads() == 0 {
             return Ok(Vec::new());
         }
-        let places = home_of_places(&space);
+        let places = anchor_of_places(&space);
         if places.len() == 1 {
             return Ok(space.units(&[places[0]], problem.current));
         }
@@ -41,15 +41,15 @@ impl ThreadPolicy for ScotchPolicy {
         let source = source_graph(problem.comm, problem.cost.largest());
         let result = map_graph(&source, &target);
         let result = result.ok_or("libscotch cannot map this: use --policy locality")?;
-        let homes = resolve_conflicts(&result, &places, &space);
-        Ok(space.units(&homes, problem.current))
+        let anchors = resolve_conflicts(&result, &places, &space);
+        Ok(space.units(&anchors, problem.current))
     }
 }
 
-/// The home of each place, depth first.
-fn home_of_places(space: &SearchSpace) -> Vec<u32> {
-    let homes = (0..).zip(&space.vertex);
-    homes
+/// The anchor of each place, depth first.
+fn anchor_of_places(space: &SearchSpace) -> Vec<u32> {
+    let anchors = (0..).zip(&space.vertex);
+    anchors
         .flat_map(|(h, v)| std::iter::repeat_n(h, v.room as usize))
         .collect()
 }
@@ -145,17 +145,17 @@ fn source_graph(comm: &CommGraph, far: u32) -> ScotchGraph {
     source
 }
 
-/// Homes by places; a thread whose place is taken gets the nearest free one.
+/// Anchors by places; a thread whose place is taken gets the nearest free one.
 fn resolve_conflicts(result: &[i32], places: &[u32], space: &SearchSpace) -> Vec<u32> {
     let mut taken = vec![false; places.len()];
-    let mut homes = vec![u32::MAX; result.len()];
+    let mut anchors = vec![u32::MAX; result.len()];
     for (t, &place) in result.iter().enumerate() {
         if !std::mem::replace(&mut taken[place as usize], true) {
-            homes[t] = places[place as usize];
+            anchors[t] = places[place as usize];
         }
     }
     for (t, &place) in result.iter().enumerate() {
-        if homes[t] != u32::MAX {
+        if anchors[t] != u32::MAX {
             continue;
         }
         let wish = places[place as usize] as usize;
@@ -163,10 +163,10 @@ fn resolve_conflicts(result: &[i32], places: &[u32], space: &SearchSpace) -> Vec
         let near = free.min_by_key(|&p| space.distance(wish, places[p] as usize));
         if let Some(p) = near {
             taken[p] = true;
-            homes[t] = places[p];
+            anchors[t] = places[p];
         }
     }
-    homes
+    anchors
 }
 
 #[cfg(test)]
