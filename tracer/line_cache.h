@@ -28,9 +28,9 @@ struct hi_entry {
   uint32_t reads, writes;
 };
 
-/* The side record of an entry: the communication events that its accesses owe, filled at
- * insertion and credited at eviction. Each access owes one event to every thread in `others`,
- * which used the line in this slice before; those from s1 on owe one to thread z1 as well, which
+/* The side record of an entry: whom its accesses credit with communication events, filled at
+ * insertion and read at eviction. Each access credits one event to every thread in `others`,
+ * which used the line in this slice before; those from s1 on credit one to thread z1 as well, which
  * joined the line later, those from s2 on one to z2. When a third thread joins, the owner's next access
  * misses and enters the line anew, with all of them in `others`. The joining thread writes z1, z2, s1
  * and s2.

@@ -4,7 +4,7 @@
  * added to the page, its communication events to the threads that shared the line) and
  * registers the thread as a user of the new line, see line_users.h.
  *
- * An access owes one event to each other thread that used the line before in this slice (OPT 6.1,
+ * An access credits one event to each other thread that used the line before in this slice (OPT 6.1,
  * Locality and Balance 3.1). Those that did so before the line was entered are in the side record; a
  * thread that joins later writes its index into the side records of those that it finds. */
 #include "coherence.h"

@@ -14,7 +14,7 @@ static inline struct hi_comm *hi_cell(struct hi_local *t, uint32_t other) {
 }
 
 /* Adds events to the cell of thread `other`. */
-static inline void hi_owe(struct hi_local *t, uint32_t other, uint64_t events) {
+static inline void hi_add_credit(struct hi_local *t, uint32_t other, uint64_t events) {
   struct hi_comm *cell = events ? hi_cell(t, other) : NULL;
   if (cell) cell->events += events;
 }
@@ -22,9 +22,9 @@ static inline void hi_owe(struct hi_local *t, uint32_t other, uint64_t events) {
 /* Credits the n accesses that an entry counted. */
 static inline void hi_credit(struct hi_local *t, const struct hi_side *s, uint64_t n) {
   if (HI_LIKELY(!(s->others | s->z1))) return;
-  for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) hi_owe(t, other, n);
-  if (s->z1 && s->s1 < n) hi_owe(t, s->z1, n - s->s1);
-  if (s->z2 && s->s2 < n) hi_owe(t, s->z2, n - s->s2);
+  for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) hi_add_credit(t, other, n);
+  if (s->z1 && s->s1 < n) hi_add_credit(t, s->z1, n - s->s1);
+  if (s->z2 && s->s2 < n) hi_add_credit(t, s->z2, n - s->s2);
 }
 
 /* The coherence events of two threads on a line in a slice: a thread can find the line changed by another

@@ -54,7 +54,7 @@ static bool use(struct hi_local *t, uint64_t *word, bool write) {
   bool shared = false;
   for (uint32_t user; (user = hi_next_user(&users));) {
     if (user == t->index) continue;
-    hi_owe(t, user, 1);
+    hi_add_credit(t, user, 1);
     struct hi_line_use *theirs = count_at(&users);
     if (theirs) t->comm[user].coherence += hi_coherence(own.now, *theirs) - hi_coherence(own.before, *theirs);
     shared = true;
@@ -71,7 +71,7 @@ static uint64_t touch(struct hi_local *t, uint64_t v, uint64_t slice, uint32_t s
     uint32_t other = (list >> (THREAD_BITS * i)) & ((1u << THREAD_BITS) - 1);
     if (other == 0) break;
     if (other == t->index) continue;
-    if (count) hi_owe(t, other, 1);
+    if (count) hi_add_credit(t, other, 1);
     if (kept < sharers) next |= (uint64_t)other << (THREAD_BITS * kept++);
   }
   return slice << LIST_BITS | next;

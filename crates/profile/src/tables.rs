@@ -95,7 +95,7 @@ pub struct PairComm {
     pub i: ThreadIx,
     /// The other thread.
     pub j: ThreadIx,
-    /// Communication events: what i owes j plus what j owes i, so that M\[i\]\[j\] = M\[j\]\[i\].
+    /// Communication events: what i credits j plus what j credits i, so that M\[i\]\[j\] = M\[j\]\[i\].
     pub events: u64,
     /// Coherence events among them, see [`crate::ProfileMeta::has_coherence`].
     pub coherence: u64,

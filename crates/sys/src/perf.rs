@@ -35,7 +35,7 @@ impl PerfCounter {
     /// As perf_event_open(2): EACCES or EPERM where perf_event_paranoid or a container
     /// forbids it, ENOSPC when the thread's breakpoints are used up, ENODEV or EOPNOTSUPP
     /// on a machine without.
-    pub fn breakpoint(tid: i32, address: u64, heirs: InheritScope) -> io::Result<PerfCounter> {
+    pub fn breakpoint(tid: i32, address: u64, inherit: InheritScope) -> io::Result<PerfCounter> {
         let attributes = |newer: bool| {
             let mut attributes = event_attributes(bindings::PERF_TYPE_BREAKPOINT, 0);
             attributes.bp_type = bindings::HW_BREAKPOINT_X;
@@ -45,7 +45,7 @@ impl PerfCounter {
             attributes.set_exclude_kernel(1);
             // Both since Linux 5.13.
             attributes.set_remove_on_exec(newer.into());
-            attributes.set_inherit_thread((newer && heirs == InheritScope::Threads).into());
+            attributes.set_inherit_thread((newer && inherit == InheritScope::Threads).into());
             attributes
         };
         let open = |newer| perf_event_open(attributes(newer), tid, ANY_CPU);
@@ -147,9 +147,9 @@ mod tests {
     }
 
     /// Where the machine has breakpoints at all.
-    fn counter(heirs: InheritScope) -> Option<PerfCounter> {
+    fn counter(inherit: InheritScope) -> Option<PerfCounter> {
         let function: extern "C" fn(u64) -> u64 = counted;
-        match PerfCounter::breakpoint(0, function as usize as u64, heirs) {
+        match PerfCounter::breakpoint(0, function as usize as u64, inherit) {
             Ok(counter) => Some(counter),
             Err(e) => {
                 let errno = e.raw_os_error();

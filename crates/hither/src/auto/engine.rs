@@ -179,9 +179,9 @@ impl OnlineEngine {
         let began = own_time();
         let target = self.state.clocks.read();
         // The program's agents may report anything.
-        let upkeep = self.samplers.iter().map(|s| s.upkeep());
-        let upkeep = upkeep.fold(0, Nanos::saturating_add).min(target);
-        self.state.charge_upkeep(upkeep);
+        let fixed_cost = self.samplers.iter().map(|s| s.fixed_cost());
+        let fixed_cost = fixed_cost.fold(0, Nanos::saturating_add).min(target);
+        self.state.charge_fixed_cost(fixed_cost);
         let input = ControllerInput {
             at: to_nanos(self.state.began.elapsed()),
             threads: self.state.threads.live().count(),

@@ -79,7 +79,7 @@ pub struct OnlineState {
     pub(super) own_before: Nanos,
     run_queue_waits: RunQueueWaits,
     /// Of the samplers, as far as it was charged.
-    upkeep: Nanos,
+    fixed_cost: Nanos,
     memory: MemoryPeak,
     pub(super) interval: Instant,
     /// At the last interval.
@@ -116,7 +116,7 @@ impl OnlineState {
             began: Instant::now(),
             own_before: own_time(),
             run_queue_waits: RunQueueWaits::new(),
-            upkeep: 0,
+            fixed_cost: 0,
             memory: MemoryPeak::default(),
             interval: Instant::now(),
             before: OnlineCounts::default(),
@@ -158,9 +158,9 @@ impl OnlineState {
     }
 
     /// What the samplers took of the program's time since its start, besides the faults.
-    pub(super) fn charge_upkeep(&mut self, upkeep: Nanos) {
-        self.cost.faulting += upkeep.saturating_sub(self.upkeep);
-        self.upkeep = self.upkeep.max(upkeep);
+    pub(super) fn charge_fixed_cost(&mut self, fixed_cost: Nanos) {
+        self.cost.faulting += fixed_cost.saturating_sub(self.fixed_cost);
+        self.fixed_cost = self.fixed_cost.max(fixed_cost);
     }
 
     /// A thread or process began, ended or became another.

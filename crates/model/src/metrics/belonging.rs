@@ -12,7 +12,7 @@
 //! Where nodes work alike, E_work is 1/N.
 use super::exclusivity::accesses_per_node;
 use super::page_access::PageAccessTable;
-use super::thresholds::{ACC_RIGHT, BEYOND_WORK, E_HIGH};
+use super::thresholds::{ACC_RIGHT, E_HIGH, LEAST_ABOVE_WORK};
 use hither_profile::NodeIx;
 
 /// How exclusive pages are, and how exclusive the nodes' work alone makes them.
@@ -58,8 +58,8 @@ impl PageBelonging {
     /// Whether the pages belong to one node each. Where one makes nearly all accesses, they are its own.
     #[must_use]
     pub fn belongs(&self) -> bool {
-        let beyond = self.lasting - self.by_work >= BEYOND_WORK * (1.0 - self.by_work);
-        self.lasting >= E_HIGH && (beyond || self.lasting >= ACC_RIGHT)
+        let exceeds_work = self.lasting - self.by_work >= LEAST_ABOVE_WORK * (1.0 - self.by_work);
+        self.lasting >= E_HIGH && (exceeds_work || self.lasting >= ACC_RIGHT)
     }
 }
 

@@ -26,7 +26,7 @@ const LEAST_ROWS: usize = 10;
 
 /// Why what was seen does not suffice.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Doubt {
+pub enum InsufficientEvidence {
     /// The run is too short.
     TooShort {
         /// Time counted.
@@ -53,11 +53,14 @@ pub enum Doubt {
     },
 }
 
-impl Doubt {
+impl InsufficientEvidence {
     /// Whether it only matters where pairs seem to differ.
     #[must_use]
     pub fn is_about_pairs(&self) -> bool {
-        matches!(self, Doubt::Unrepeated { .. } | Doubt::Chance { .. })
+        matches!(
+            self,
+            InsufficientEvidence::Unrepeated { .. } | InsufficientEvidence::Chance { .. }
+        )
     }
 }
 
@@ -69,7 +72,7 @@ pub struct SharingEvidence<'a> {
     /// The same of its phases.
     pub phases: &'a [CommunicationMetrics],
     /// Why it does not suffice for a verdict.
-    pub doubt: Option<Doubt>,
+    pub insufficient: Option<InsufficientEvidence>,
     /// There are enough slices to see that the same pairs come again.
     pub comes_again: bool,
 }
@@ -85,17 +88,17 @@ pub struct BusyThreadsEvidence<'a> {
     pub left_out: f64,
 }
 
-/// The first reason to doubt the communication of a profile: `matrix` is that of its working threads,
+/// The first reason why the communication of a profile does not suffice: `matrix` is that of its working threads,
 /// all events or what `events` says of each pair.
 #[must_use]
-pub fn doubt(
+pub fn insufficient_evidence(
     profile: &Profile,
     matrix: &CommMatrix,
     events: impl Fn(&PairComm) -> u64,
-) -> Option<Doubt> {
+) -> Option<InsufficientEvidence> {
     let seconds = profile.counted_time() as f64 / 1e9;
     if profile.meta.duration > 0 && seconds < SECONDS_MIN {
-        return Some(Doubt::TooShort { seconds });
+        return Some(InsufficientEvidence::TooShort { seconds });
     }
     let (online, sampled) = (
         profile.meta.is_online(),
@@ -105,7 +108,7 @@ pub fn doubt(
     let seen = (matrix.total() as f64 / scale) as u64;
     let needed = EVENTS_MIN * matrix.threads() as u64;
     if (online || sampled) && seen < needed {
-        let few = Doubt::TooFewEvents {
+        let few = InsufficientEvidence::TooFewEvents {
             events: seen,
             needed,
         };
@@ -117,13 +120,13 @@ pub fn doubt(
         let correlation = repeatability(profile, events).filter(|r| *r < REPEAT_MIN);
         let units = crowded.then_some(units);
         if let Some(correlation) = correlation {
-            return Some(Doubt::Unrepeated { correlation, units });
+            return Some(InsufficientEvidence::Unrepeated { correlation, units });
         }
     }
     let heterogeneity = chance_heterogeneity(matrix, scale);
     // Twice, as the largest cell, to which all are scaled, is a matter of chance too.
     let rest = pair_heterogeneity(matrix) - 2.0 * heterogeneity;
-    (rest < h_min(matrix.threads())).then_some(Doubt::Chance { heterogeneity })
+    (rest < h_min(matrix.threads())).then_some(InsufficientEvidence::Chance { heterogeneity })
 }
 
 /// Whether more threads work than the traced machine has processing units.

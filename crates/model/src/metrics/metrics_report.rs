@@ -198,7 +198,7 @@ pub struct ProfileAnalysis {
     /// What lasts of the use of each by the node that uses it most; empty where that is not known.
     pub lasting: Vec<f32>,
     /// The first toucher of each of them.
-    pub touchers: PageMap<ThreadIx>,
+    pub first_touchers: PageMap<ThreadIx>,
     /// Positions in the table of each object's pages, each once; by row of the object.
     pub pages_of_object: HashMap<usize, Vec<usize>>,
 }
@@ -226,7 +226,7 @@ impl ProfileAnalysis {
         setup: MetricsSetup,
         table: Arc<PageAccessTable>,
     ) -> Self {
-        let touchers =
+        let first_touchers =
             first_toucher_of_pages(&profile.first_touch, &profile.regions, setup.page_size);
         let run = run_summary(profile, table.len() as u64 * setup.page_size.bytes());
         let sharing = Sharing::of_run(profile, run.accesses());
@@ -238,7 +238,7 @@ impl ProfileAnalysis {
             profile,
             &setup,
             (tables, &lasting),
-            &touchers,
+            &first_touchers,
             (&best, &worst),
         );
         let [all, coherence] = sharing.evidence();
@@ -264,7 +264,7 @@ impl ProfileAnalysis {
         let view = PageContext {
             size: setup.page_size,
             table: &table,
-            touchers: &touchers,
+            first_touchers: &first_touchers,
             nodes: setup.nodes,
             node_of: &best,
         };
@@ -294,7 +294,7 @@ impl ProfileAnalysis {
             table,
             traffic,
             lasting,
-            touchers,
+            first_touchers,
             pages_of_object,
         }
     }
@@ -349,10 +349,10 @@ fn page_report(
     profile: &Profile,
     setup: &MetricsSetup,
     ((table, traffic), lasting): ((&PageAccessTable, &PageAccessTable), &[f32]),
-    touchers: &PageMap<ThreadIx>,
+    first_touchers: &PageMap<ThreadIx>,
     (best, worst): (&[NodeIx], &[NodeIx]),
 ) -> Option<PageReport> {
-    let place = |id| touchers.get(id).map(|t: &ThreadIx| best[t.at()]);
+    let place = |id| first_touchers.get(id).map(|t: &ThreadIx| best[t.at()]);
     Some(PageReport {
         pages: table.len(),
         best: exclusivity(table, setup.nodes, best)?,
@@ -364,7 +364,7 @@ fn page_report(
             (table, setup.page_size),
             setup.nodes,
             best,
-            touchers,
+            first_touchers,
         ),
     })
 }

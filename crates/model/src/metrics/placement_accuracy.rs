@@ -102,7 +102,7 @@ pub fn page_migrations(
     whole: (&PageAccessTable, PageSize),
     nodes: usize,
     node_of: &[NodeIx],
-    touchers: &PageMap<ThreadIx>,
+    first_touchers: &PageMap<ThreadIx>,
 ) -> PageMigrationTimeline {
     let (whole, size) = whole;
     let first = profile.pages.rows().next().map(|row| row.slice);
@@ -112,7 +112,7 @@ pub fn page_migrations(
         None => rows_by_page_slice(profile),
     };
     let mut out = PageMigrationTimeline::default();
-    let mut place = touchers.map(|t| (node_of[t.at()], 0u32));
+    let mut place = first_touchers.map(|t| (node_of[t.at()], 0u32));
     // Of a profile that does not say who touched them first.
     let mut untouched: HashMap<PageId, (NodeIx, u32)> = HashMap::new();
     let mut per_node = vec![0; nodes];

@@ -161,5 +161,5 @@ impl NodeTraffic {
 }
 
 fn first_touch_nodes(analysis: &ProfileAnalysis, threads: &[NodeIx]) -> PageMap<NodeIx> {
-    analysis.touchers.map(|t| threads[t.at()])
+    analysis.first_touchers.map(|t| threads[t.at()])
 }

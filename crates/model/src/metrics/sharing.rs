@@ -1,7 +1,9 @@
 //! What threads share: the communication of a run and of its phases, and of both the coherence events,
 //! where those were told apart.
 use super::communication::{metrics_beside, CommunicationMetrics, UpperTriangle};
-use super::evidence::{comes_again, doubt, BusyThreadsEvidence, Doubt, SharingEvidence};
+use super::evidence::{
+    comes_again, insufficient_evidence, BusyThreadsEvidence, InsufficientEvidence, SharingEvidence,
+};
 use super::phase_detection::{communication_phases, partner_window, DIFF_MIN, WINDOW};
 use super::stable_phases::stable_phases;
 use super::thread_pairs::{pairs_apart, LightThreads};
@@ -54,7 +56,7 @@ pub(super) struct Sharing {
     /// All events, and the coherence events, of each phase by heterogeneity, stable or not.
     by_heterogeneity: [Vec<CommunicationMetrics>; 2],
     /// Why all events, and the coherence events, do not suffice for a verdict.
-    pub doubts: [Option<Doubt>; 2],
+    pub insufficient: [Option<InsufficientEvidence>; 2],
     /// Whether the same pairs come again.
     pub come_again: [bool; 2],
     /// The same without what threads share that hardly work; `None` where they share nothing.
@@ -73,7 +75,7 @@ struct WithoutLightThreads {
 struct SeenSharing {
     communication: CommunicationMetrics,
     phases: Vec<CommunicationMetrics>,
-    doubt: Option<Doubt>,
+    insufficient: Option<InsufficientEvidence>,
     comes_again: bool,
 }
 
@@ -97,7 +99,8 @@ impl Sharing {
                 matrix: UpperTriangle::from_matrix(&all),
             }
         });
-        let coherence_doubt = working_coherent.map(|among| doubt(profile, &among, coherence_of));
+        let insufficient_coherence =
+            working_coherent.map(|among| insufficient_evidence(profile, &among, coherence_of));
         let window = partner_window(profile);
         let stable = stable_phases(profile, window, DIFF_MIN);
         let stable: Vec<_> = stable.into_iter().map(|phase| phase.slices).collect();
@@ -112,7 +115,10 @@ impl Sharing {
         Sharing {
             phases,
             by_heterogeneity,
-            doubts: [doubt(profile, &among, all_of), coherence_doubt.flatten()],
+            insufficient: [
+                insufficient_evidence(profile, &among, all_of),
+                insufficient_coherence.flatten(),
+            ],
             come_again: [
                 comes_again(profile, all_of),
                 known && comes_again(profile, coherence_of),
@@ -147,7 +153,7 @@ impl Sharing {
             kinds[kind].map(|communication| SharingEvidence {
                 communication,
                 phases: &self.by_heterogeneity[kind],
-                doubt: self.doubts[kind],
+                insufficient: self.insufficient[kind],
                 comes_again: self.come_again[kind],
             })
         })
@@ -189,7 +195,7 @@ impl WithoutLightThreads {
             SeenSharing {
                 communication: metrics_beside(&whole, &apart, (seconds, accesses)),
                 phases: ranges.iter().map(metrics).collect(),
-                doubt: doubt(profile, &whole, events),
+                insufficient: insufficient_evidence(profile, &whole, events),
                 comes_again: comes_again(profile, events),
             }
         };
@@ -205,7 +211,7 @@ impl SeenSharing {
         SharingEvidence {
             communication: self.communication,
             phases: &self.phases,
-            doubt: self.doubt,
+            insufficient: self.insufficient,
             comes_again: self.comes_again,
         }
     }

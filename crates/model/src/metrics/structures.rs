@@ -135,7 +135,7 @@ pub struct PageContext<'a> {
     /// Accesses to each by thread.
     pub table: &'a PageAccessTable,
     /// The thread that touched each page first.
-    pub touchers: &'a PageMap<ThreadIx>,
+    pub first_touchers: &'a PageMap<ThreadIx>,
     /// NUMA nodes of the machine, N.
     pub nodes: usize,
     /// The node of each thread.
@@ -198,7 +198,7 @@ fn metrics_of_structure(
     // By thread.
     let mut users = vec![false; profile.threads.len()];
     for &p in held {
-        if let Some(&t) = pages.touchers.get(pages.table.id(p)) {
+        if let Some(&t) = pages.first_touchers.get(pages.table.id(p)) {
             *touched.entry(t).or_default() += 1;
         }
         for u in pages.table.uses(p) {
@@ -208,7 +208,12 @@ fn metrics_of_structure(
     let mut first_touch: Vec<(ThreadIx, u64)> = touched.into_iter().collect();
     first_touch.sort_by_key(|&(t, n)| (std::cmp::Reverse(n), t));
     let (nodes, node_of) = (pages.nodes, pages.node_of);
-    let place = |id| pages.touchers.get(id).map(|t: &ThreadIx| node_of[t.at()]);
+    let place = |id| {
+        pages
+            .first_touchers
+            .get(id)
+            .map(|t: &ThreadIx| node_of[t.at()])
+    };
     let each = || held.iter().copied();
     StructureMetrics {
         object: ObjectIx(object as u32),

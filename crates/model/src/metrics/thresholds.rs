@@ -13,7 +13,7 @@ pub const A_MIN: f64 = 150.0;
 pub const E_HIGH: f64 = 2.0 / 3.0;
 /// How far E_app must lie beyond what the nodes' work makes it, of all that there is beyond that, for pages to
 /// belong to nodes (`belonging.rs`). Where two nodes work alike it is [`E_HIGH`]: (2/3 - 1/2) / (1 - 1/2).
-pub const BEYOND_WORK: f64 = 1.0 / 3.0;
+pub const LEAST_ABOVE_WORK: f64 = 1.0 / 3.0;
 /// Acc_app from which first touch is right. Ours: the papers report the gap (OPT figure 8)
 /// but name no threshold.
 pub const ACC_RIGHT: f64 = 0.9;

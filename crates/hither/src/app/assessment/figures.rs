@@ -149,9 +149,9 @@ fn of_size(
     nodes: usize,
 ) -> Option<page::PageSizeFigures> {
     let table = small.merge_into(&profile.regions, size);
-    let touchers = first_toucher_of_pages(&profile.first_touch, &profile.regions, size);
+    let first_touchers = first_toucher_of_pages(&profile.first_touch, &profile.regions, size);
     let (best, worst) = best_and_worst_assignment(&table, &profile.working_threads(), nodes);
-    let place = |id| touchers.get(id).map(|t: &ThreadIx| best[t.at()]);
+    let place = |id| first_touchers.get(id).map(|t: &ThreadIx| best[t.at()]);
     let first_touch = accuracy_of(&table, 0..table.len(), nodes, &best, place);
     Some(page::PageSizeFigures {
         bytes: size.bytes(),

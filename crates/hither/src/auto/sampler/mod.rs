@@ -56,7 +56,7 @@ pub trait FaultSampler {
         self.cost_per_fault()
     }
     /// Processor time so far that the program lost by it however few faults are caused.
-    fn upkeep(&self) -> Nanos {
+    fn fixed_cost(&self) -> Nanos {
         0
     }
     /// What is seen well enough with it, so that nothing less safe is needed for that.

@@ -207,7 +207,7 @@ impl AgentHost for MoveHost {
         AgentWork {
             pages: counts.taken,
             taking: counts.taking,
-            upkeep: counts.time.saturating_sub(counts.taking),
+            fixed_cost: counts.time.saturating_sub(counts.taking),
         }
     }
 

@@ -25,7 +25,7 @@ const NO_LOGIN: u32 = u32::MAX;
 pub fn confirm(pid: Pid, yes: bool, quiet: bool) -> Result<()> {
     auto::check_joinable(pid)?;
     let tree = auto::process_tree(pid);
-    if let Some(why) = doubt(pid).filter(|_| !yes) {
+    if let Some(why) = reason_to_ask(pid).filter(|_| !yes) {
         let number = tree.len();
         bail!("process {pid} {why}: say --yes to join it and those that come from it, {number} in all");
     }
@@ -38,7 +38,7 @@ pub fn confirm(pid: Pid, yes: bool, quiet: bool) -> Result<()> {
 }
 
 /// Why a process may not be the one that is meant.
-fn doubt(pid: Pid) -> Option<String> {
+fn reason_to_ask(pid: Pid) -> Option<String> {
     if pid == 1 {
         return Some("is the one from which all others come".to_owned());
     }

@@ -244,11 +244,12 @@ fn page_maps(
     rows: &[RowGroup],
 ) -> Vec<Option<StructurePageMap>> {
     let usage = PageUsage::new(profile, table);
-    let touchers = first_toucher_of_pages(&profile.first_touch, &profile.regions, PageSize::K4);
+    let first_touchers =
+        first_toucher_of_pages(&profile.first_touch, &profile.regions, PageSize::K4);
     let spans = page_spans(&profile.object_ranges, rows);
     let mut drawn: Vec<UnpackedPageMap> = Vec::new();
     for (row, spans) in spans.iter().enumerate() {
-        drawn.extend(draw_page_map(profile, &usage, &touchers, row, spans));
+        drawn.extend(draw_page_map(profile, &usage, &first_touchers, row, spans));
         // What is too much of some is too much of all, so that none has to be kept at its full size.
         shrink_to_fit(&mut drawn);
     }
@@ -306,7 +307,7 @@ fn page_spans(ranges: &[ObjectRange], rows: &[RowGroup]) -> Vec<Vec<PageSpan>> {
 fn draw_page_map(
     profile: &Profile,
     usage: &PageUsage,
-    touchers: &PageMap<ThreadIx>,
+    first_touchers: &PageMap<ThreadIx>,
     row: usize,
     spans: &[PageSpan],
 ) -> Option<UnpackedPageMap> {
@@ -329,7 +330,7 @@ fn draw_page_map(
             let place = usage.page_key(page);
             while with_gaps && next < place.1 .0 {
                 push_page(&mut density, []);
-                first_touch.push(find_first_toucher(touchers, (region, PageNo(next))));
+                first_touch.push(find_first_toucher(first_touchers, (region, PageNo(next))));
                 next += 1;
             }
             next = place.1 .0.saturating_add(1);
@@ -338,7 +339,7 @@ fn draw_page_map(
                 &mut density,
                 uses.clone().map(|u| (u.thread.0, u.accesses())),
             );
-            first_touch.push(find_first_toucher(touchers, place));
+            first_touch.push(find_first_toucher(first_touchers, place));
             for u in uses {
                 let total = totals.entry(u.thread.0).or_default();
                 total.0 = total.0.saturating_add(u.reads);
@@ -347,7 +348,7 @@ fn draw_page_map(
         }
         while with_gaps && next <= last {
             push_page(&mut density, []);
-            first_touch.push(find_first_toucher(touchers, (region, PageNo(next))));
+            first_touch.push(find_first_toucher(first_touchers, (region, PageNo(next))));
             next += 1;
         }
     }
@@ -369,7 +370,10 @@ fn push_page(density: &mut SparseTable, cells: impl IntoIterator<Item = (u32, u6
     }
 }
 
-fn find_first_toucher(touchers: &PageMap<ThreadIx>, (region, page): PageKey) -> Option<(u32, u64)> {
-    let toucher = touchers.get(PageSize::K4.page_of(&[], region, page))?;
-    Some((toucher.0, 1))
+fn find_first_toucher(
+    first_touchers: &PageMap<ThreadIx>,
+    (region, page): PageKey,
+) -> Option<(u32, u64)> {
+    let first_toucher = first_touchers.get(PageSize::K4.page_of(&[], region, page))?;
+    Some((first_toucher.0, 1))
 }

@@ -140,7 +140,7 @@ fn stack_binds(image: &ProcessImage, plan: &PlacementIndex, here: &SpaceInterval
         at: 0,
     };
     let mut later = Vec::new();
-    append_binds(runs, claim.fit, below, GapRule::Keep, &mut later);
+    append_binds(runs, claim.fit, below, GapRule::Skip, &mut later);
     let later: Vec<NodeRun> = later.iter().map(NodeRun::from).collect();
     let node = majority_runs(&later, here.offset.max(1))
         .first()

@@ -88,8 +88,8 @@ impl MemoryAreas {
     /// Drops what is neither live nor of the placement. Shared memory may come back.
     pub fn drop_unused(&mut self, live: &HashSet<usize>) {
         self.all.retain(|number, area| {
-            let lasting = matches!(area.kind, RegionKind::Shared | RegionKind::Brk);
-            lasting || area.claim.is_some() || live.contains(number)
+            let comes_back = matches!(area.kind, RegionKind::Shared | RegionKind::Brk);
+            comes_back || area.claim.is_some() || live.contains(number)
         });
         self.kept = self.all.len();
     }

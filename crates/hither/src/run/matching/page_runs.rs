@@ -66,7 +66,7 @@ pub struct AreaPiece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapRule {
     /// Leave them out.
-    Keep,
+    Skip,
     /// Bind them with their neighbours: fewer calls, fewer areas for the kernel to keep.
     Fill,
 }
@@ -207,7 +207,7 @@ pub fn coarsen(runs: &[NodeRun], most: usize) -> (Vec<NodeRun>, u64) {
 
 /// One run per block of `block` pages that has any, counted from page 0.
 pub fn majority_runs(runs: &[NodeRun], block: u64) -> Vec<NodeRun> {
-    let mut owed: BTreeMap<Node, i64> = BTreeMap::new();
+    let mut deficit: BTreeMap<Node, i64> = BTreeMap::new();
     let mut blocks: Vec<NodeRun> = Vec::new();
     let mut inside: BTreeMap<Node, u64> = BTreeMap::new();
     let mut current = None;
@@ -216,7 +216,7 @@ pub fn majority_runs(runs: &[NodeRun], block: u64) -> Vec<NodeRun> {
         while first < run.end {
             let number = first / block;
             if let Some(last) = current.filter(|c| *c != number) {
-                settle(last, block, &mut inside, &mut owed, &mut blocks);
+                settle(last, block, &mut inside, &mut deficit, &mut blocks);
             }
             current = Some(number);
             let end = run.end.min((number + 1).saturating_mul(block));
@@ -225,7 +225,7 @@ pub fn majority_runs(runs: &[NodeRun], block: u64) -> Vec<NodeRun> {
         }
     }
     if let Some(last) = current {
-        settle(last, block, &mut inside, &mut owed, &mut blocks);
+        settle(last, block, &mut inside, &mut deficit, &mut blocks);
     }
     blocks
 }
@@ -234,19 +234,19 @@ fn settle(
     number: u64,
     block: u64,
     inside: &mut BTreeMap<Node, u64>,
-    owed: &mut BTreeMap<Node, i64>,
+    deficit: &mut BTreeMap<Node, i64>,
     blocks: &mut Vec<NodeRun>,
 ) {
     let all: u64 = inside.values().sum();
     for (node, pages) in inside.iter() {
-        *owed.entry(*node).or_default() += pages.cast_signed();
+        *deficit.entry(*node).or_default() += pages.cast_signed();
     }
-    let due = |node: &Node| owed.get(node).copied().unwrap_or(0);
+    let due = |node: &Node| deficit.get(node).copied().unwrap_or(0);
     let best = inside
         .iter()
         .max_by_key(|(node, pages)| (**pages, due(node), std::cmp::Reverse(**node)));
     let Some((&node, _)) = best else { return };
-    *owed.entry(node).or_default() -= all.cast_signed();
+    *deficit.entry(node).or_default() -= all.cast_signed();
     inside.clear();
     let (first, end) = (number * block, (number + 1) * block);
     match blocks.last_mut() {

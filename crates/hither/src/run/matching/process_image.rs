@@ -120,7 +120,7 @@ impl ProcessImage {
             };
             let at = changed.binary_search_by_key(&claim.region, |(region, _)| *region);
             if let Ok(at) = at {
-                binds.extend(self.bind_runs(&changed[at].1, claim.fit, interval, GapRule::Keep));
+                binds.extend(self.bind_runs(&changed[at].1, claim.fit, interval, GapRule::Skip));
             }
         }
         binds
@@ -143,7 +143,7 @@ impl ProcessImage {
                 continue;
             }
             told.insert(range.0, range.1);
-            let here = self.binds_for(plan, interval, GapRule::Keep);
+            let here = self.binds_for(plan, interval, GapRule::Skip);
             binds.entry(interval.area).or_default().extend(here);
         }
         let mut found: Vec<(RegionIx, RecognisedRegion)> = Vec::new();

@@ -43,11 +43,11 @@ pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<PhaseFollower>
     let kinds = pace.telling_kinds();
     // A run that was one process with no children is counted as such: whatever else it
     // starts now was not counted then.
-    let heirs = match placement.processes.len() {
+    let inherit = match placement.processes.len() {
         0 | 1 => InheritScope::Threads,
         _ => InheritScope::Processes,
     };
-    let counters = (!by_time && kinds.contains(&true)).then(|| SyncCounters::new(kinds, heirs));
+    let counters = (!by_time && kinds.contains(&true)).then(|| SyncCounters::new(kinds, inherit));
     Some(Box::new(PhaseFollower {
         why_time: match (by_time, kinds.contains(&true)) {
             (true, _) => Some("as asked for".to_owned()),

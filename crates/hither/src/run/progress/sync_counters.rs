@@ -25,7 +25,7 @@ const CALLS: u32 = 4;
 const TRIES: u32 = 8;
 
 pub struct SyncCounters {
-    heirs: InheritScope,
+    inherit: InheritScope,
     wanted: [bool; 4],
     images: HashMap<Pid, LoadedImage>,
     files: HashMap<(String, bool), Option<Rc<SyncPoints>>>,
@@ -44,9 +44,9 @@ struct LoadedImage {
 }
 
 impl SyncCounters {
-    pub fn new(wanted: [bool; 4], heirs: InheritScope) -> SyncCounters {
+    pub fn new(wanted: [bool; 4], inherit: InheritScope) -> SyncCounters {
         SyncCounters {
-            heirs,
+            inherit,
             wanted,
             images: HashMap::new(),
             files: HashMap::new(),
@@ -136,7 +136,7 @@ impl SyncCounters {
         let threads = threads.into_iter().flatten().flatten();
         let tids = threads.filter_map(|t| t.file_name().to_str()?.parse().ok());
         for tid in tids {
-            match PerfCounter::breakpoint(tid, address, self.heirs) {
+            match PerfCounter::breakpoint(tid, address, self.inherit) {
                 Ok(counter) => {
                     let _ = counter.set_enabled(self.is_on);
                     self.open[kind].push(counter);

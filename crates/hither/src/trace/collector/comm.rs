@@ -1,6 +1,6 @@
 //! Communication rows of the segment -> events and coherence events per pair and slice.
 //!
-//! M[i][j] = what i's row owes j + what j's row owes i, each pair kept once with i < j.
+//! M[i][j] = what i's row credits j + what j's row credits i, each pair kept once with i < j.
 use hither_profile::binned::{sort_and_sum, CountRow};
 use hither_sys::{wire, Segment};
 use std::collections::{BTreeSet, HashMap};

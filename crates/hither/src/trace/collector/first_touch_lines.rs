@@ -23,7 +23,7 @@ pub struct FirstTouchInput<'a> {
     pub regions: &'a mut RegionMap,
     pub found: &'a ObjectTables,
     /// Of all pages, by their names.
-    pub touchers: &'a [FirstToucher],
+    pub first_touchers: &'a [FirstToucher],
     /// Those of the profile.
     pub threads: &'a [Thread],
     pub deadline: &'a Deadline,
@@ -85,13 +85,13 @@ fn touches_by_place(input: FirstTouchInput<'_>, naming: &mut dyn Symbolizer) -> 
         segment,
         regions,
         found,
-        touchers,
+        first_touchers,
         threads,
         deadline,
     } = input;
     let mut places: HashMap<(u32, u32), Option<TouchPlace>> = HashMap::new();
     let mut touches = Vec::new();
-    for ((object, number, site, path), pages) in count_pages(found, touchers, deadline) {
+    for ((object, number, site, path), pages) in count_pages(found, first_touchers, deadline) {
         let known = places
             .entry((site, path))
             .or_insert_with(|| touch_place(site, path, segment, regions, naming));
@@ -199,7 +199,7 @@ fn runs_teams(call: &SourceLine) -> bool {
 /// Pages by object, number of the thread from 1, code site and path.
 fn count_pages(
     found: &ObjectTables,
-    touchers: &[FirstToucher],
+    first_touchers: &[FirstToucher],
     deadline: &Deadline,
 ) -> BTreeMap<(u32, u32, u32, u32), u64> {
     let mut sums = BTreeMap::new();
@@ -210,8 +210,8 @@ fn count_pages(
             region,
             page(offset.saturating_add(length).saturating_sub(1)),
         );
-        let from = touchers.partition_point(|t| t.name < first);
-        let own = touchers[from..].iter().take_while(|t| t.name <= last);
+        let from = first_touchers.partition_point(|t| t.name < first);
+        let own = first_touchers[from..].iter().take_while(|t| t.name <= last);
         for t in own.take_while(|_| !deadline.passed()) {
             let key = (object, t.thread, t.site, t.path);
             *sums.entry(key).or_default() += 1;

@@ -53,13 +53,13 @@ impl PageNames {
         self.0.get_mut(group)?.as_mut()?[at].take()
     }
 
-    fn insert(&mut self, page: u32, toucher: FirstToucher) {
+    fn insert(&mut self, page: u32, first_toucher: FirstToucher) {
         let (group, at) = Self::place(page);
         if group >= self.0.len() {
             self.0.resize_with(group + 1, || None);
         }
         let none = || Box::new([None; wire::BLOCK_PAGES as usize]);
-        self.0[group].get_or_insert_with(none)[at] = Some(toucher);
+        self.0[group].get_or_insert_with(none)[at] = Some(first_toucher);
     }
 
     /// All of them, which are none any more. Their memory goes as they come.
@@ -337,14 +337,14 @@ impl PageReader {
 
     fn remember(&mut self, page: u32, record: &wire::SegmentPage, name: PageName) {
         self.named += 1;
-        let toucher = FirstToucher {
+        let first_toucher = FirstToucher {
             name,
             thread: record.first_thread,
             epoch: record.first_epoch,
             site: record.first_site,
             path: record.first_path,
         };
-        self.names.insert(page, toucher);
+        self.names.insert(page, first_toucher);
     }
 
     /// What is known of a page id.

@@ -65,20 +65,20 @@ pub fn build_profile(
     };
     let found = objects::build_objects(input, naming);
     drop(totals);
-    let touchers = engine.page_reader.take_first_touchers();
+    let first_touchers = engine.page_reader.take_first_touchers();
     let first_touch_lines = first_touch_lines(
         FirstTouchInput {
             segment: &engine.segment,
             regions: &mut engine.target_state.regions,
             found: &found,
-            touchers: &touchers,
+            first_touchers: &first_touchers,
             deadline: &engine.deadline,
             threads: &threads,
         },
         naming,
     );
     let last_slice = engine.slices.rows.len().saturating_sub(1) as u32;
-    let touches = || first_touches(&touchers, threads.len(), last_slice);
+    let touches = || first_touches(&first_touchers, threads.len(), last_slice);
     if engine.deadline.missed() {
         meta.limits.push(
             "What the program left would have taken too long to read: accesses, names and communication are missing."
@@ -364,7 +364,7 @@ fn page_totals(uses: &PageRows<PageUse>) -> Vec<(PageName, [u64; 3])> {
 
 /// (page, thread, slice), the earliest per page, of pages sorted by name.
 fn first_touches(
-    touchers: &[FirstToucher],
+    first_touchers: &[FirstToucher],
     threads: usize,
     last_slice: u32,
 ) -> impl Iterator<Item = (PageName, u32, u32)> + '_ {
@@ -377,7 +377,7 @@ fn first_touches(
         let (slice, thread) = touches.min()?;
         Some((same[0].name, thread, slice))
     };
-    touchers
+    first_touchers
         .chunk_by(|a, b| a.name == b.name)
         .filter_map(of_page)
 }

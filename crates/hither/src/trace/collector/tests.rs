@@ -112,10 +112,10 @@ fn threads_pages_and_communication_of_two_slices() {
     f.count(1, 1, 64, 10, 3);
     f.count(2, 2, 64, 7, 0);
     f.count(2, 2, 65, 0, 5);
-    f.owe(1, 2, 1, 5);
-    f.owe(2, 1, 1, 2);
+    f.credit(1, 2, 1, 5);
+    f.credit(2, 1, 1, 2);
     f.engine.end_slice();
-    f.owe(1, 2, 0, 2);
+    f.credit(1, 2, 0, 2);
     f.engine.end_slice();
     f.count(1, 1, 64, 11, 3);
     f.end_thread(2);
@@ -183,7 +183,7 @@ fn killed_threads_leave_their_counts_behind() {
 fn a_run_of_one_slice_has_the_metrics_of_its_matrix() {
     let mut f = Fake::with_thread();
     f.thread(2, 1, 0);
-    f.owe(1, 2, 1, 10);
+    f.credit(1, 2, 1, 10);
     let p = f.finish(&mut NoNames);
     assert_eq!((p.slices.len(), p.matrix().get(0, 1)), (1, 10));
     assert!((p.slices[0].amount - 20.0 / 4.0).abs() < 1e-9);

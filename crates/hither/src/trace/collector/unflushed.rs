@@ -1,25 +1,25 @@
 //! What a thread that could not flush itself still had in its line caches.
 //!
-//! An entry's accesses owe communication as `struct hi_side` in wire.h says.
+//! An entry's accesses credit communication as `struct hi_side` in wire.h says.
 use super::deadline::Deadline;
 use hither_profile::PAGE_SIZE;
 use hither_sys::{wire, Segment};
 use std::collections::HashSet;
 
-/// Calls `owe(thread, events)` for what `accesses` to one line owe to `others`, who used it before,
+/// Calls `credit(thread, events)` for what `accesses` to one line credit to `others`, who used it before,
 /// and to those who joined it meanwhile.
 pub fn credit_sharers(
     accesses: u64,
     side: &wire::SideRecord,
     others: &[u32],
-    mut owe: impl FnMut(u32, u64),
+    mut credit: impl FnMut(u32, u64),
 ) {
     for &other in others {
-        owe(other, accesses);
+        credit(other, accesses);
     }
     for (joined, after) in [(side.z1, side.s1), (side.z2, side.s2)] {
         if joined != 0 {
-            owe(joined.into(), accesses.saturating_sub(after.into()));
+            credit(joined.into(), accesses.saturating_sub(after.into()));
         }
     }
 }
@@ -63,9 +63,9 @@ impl UnflushedUses {
         self.0.push(((epoch, page, offset), slot, done));
     }
 
-    /// Calls `owe(thread, other, events)` for the coherence events of those that share a line: the others
+    /// Calls `credit(thread, other, events)` for the coherence events of those that share a line: the others
     /// credited theirs when they left it.
-    pub fn settle(mut self, deadline: &Deadline, mut owe: impl FnMut(u32, u32, u64)) {
+    pub fn settle(mut self, deadline: &Deadline, mut credit: impl FnMut(u32, u32, u64)) {
         self.0.sort_unstable_by_key(|&(line, slot, _)| (line, slot));
         // A thread has a line once in its line cache, and once among those that left it. Where the entries
         // are forged it may have it more often: then every pair would be looked at.
@@ -83,7 +83,7 @@ impl UnflushedUses {
                     return;
                 }
                 for (_, b, of_b) in &users[at + 1..] {
-                    owe(*a, *b, coherence_events(*of_a, *of_b));
+                    credit(*a, *b, coherence_events(*of_a, *of_b));
                 }
             }
         }
@@ -208,13 +208,13 @@ mod tests {
             s2: s[1],
             ..wire::SideRecord::default()
         };
-        let mut owed = BTreeMap::new();
+        let mut credited = BTreeMap::new();
         credit_sharers(accesses, &side, others, |to, events| {
-            *owed.entry(to).or_insert(0) += events
+            *credited.entry(to).or_insert(0) += events
         });
-        owed.retain(|_, events| *events > 0);
+        credited.retain(|_, events| *events > 0);
         let expected = expected.iter().copied().collect();
-        assert_eq!(owed, expected, "{accesses} {others:?} {z:?} {s:?}");
+        assert_eq!(credited, expected, "{accesses} {others:?} {z:?} {s:?}");
     }
 
     #[test]
@@ -271,12 +271,12 @@ mod tests {
                 },
             );
         }
-        let mut owed = Vec::new();
+        let mut credited = Vec::new();
         uses.settle(&Deadline::default(), |a, b, events| {
-            owed.push((a, b, events));
+            credited.push((a, b, events));
         });
         let expected = [(1, 2, 40), (1, 3, 40), (1, 5, 40), (2, 3, 1), (2, 5, 1)];
-        assert_eq!(owed, [&expected[..], &[(3, 5, 1)]].concat());
+        assert_eq!(credited, [&expected[..], &[(3, 5, 1)]].concat());
     }
 
     #[test]

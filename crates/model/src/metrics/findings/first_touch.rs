@@ -80,7 +80,7 @@ fn drop_repeated_fixes(case: &FindingContext, found: &mut [Finding]) {
 
 /// First touch and use of the pages of one structure.
 struct FirstTouchStats {
-    toucher: ThreadIx,
+    first_toucher: ThreadIx,
     /// Pages that it touched first, and all whose first toucher is known.
     first: u64,
     known: u64,
@@ -95,16 +95,16 @@ struct FirstTouchStats {
 }
 
 fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
-    let &(toucher, first) = structure.first_touch.first()?;
+    let &(first_toucher, first) = structure.first_touch.first()?;
     let known: u64 = structure.first_touch.iter().map(|t| t.1).sum();
     if ratio_or_zero_f64(first as f64, known as f64) < MOST_PAGES {
         return None;
     }
     let mut facts = FirstTouchStats {
-        toucher,
+        first_toucher,
         first,
         known,
-        ..first_touch_stats(case, pages, toucher)
+        ..first_touch_stats(case, pages, first_toucher)
     };
     facts.others = facts.others.clamp(0.0, 1.0);
     if facts.belonging.belongs() {
@@ -114,13 +114,17 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     }
 }
 
-fn first_touch_stats(case: &FindingContext, pages: &[usize], toucher: ThreadIx) -> FirstTouchStats {
+fn first_touch_stats(
+    case: &FindingContext,
+    pages: &[usize],
+    first_toucher: ThreadIx,
+) -> FirstTouchStats {
     let mut by_node = TrafficByNode::new(case);
     let (mut all, mut own, mut local, mut right) = (0.0, 0.0, 0.0, 0.0);
     for &page in pages {
         let table = &case.analysis.traffic;
         let uses = table.uses(page);
-        if let Ok(at) = uses.binary_search_by_key(&toucher, |u| u.thread()) {
+        if let Ok(at) = uses.binary_search_by_key(&first_toucher, |u| u.thread()) {
             own += uses[at].accesses() as f64;
         }
         let here = case.residence.node_of_page(table.id(page));
@@ -134,7 +138,7 @@ fn first_touch_stats(case: &FindingContext, pages: &[usize], toucher: ThreadIx) 
     }
     FirstTouchStats {
         belonging: belonging(case, pages.iter().copied()),
-        toucher,
+        first_toucher,
         first: 0,
         known: 0,
         others: 1.0 - ratio_or_zero_f64(own, all),
@@ -163,7 +167,7 @@ fn exclusive_pages_finding(
     let mut finding = structure_finding(case, FindingKind::FirstTouch, structure, severity);
     finding.title = title(case, structure, facts);
     finding.evidence = vec![
-        toucher_text(case, structure, facts),
+        first_toucher_text(case, structure, facts),
         format!(
             "Its pages belong to one node each (E_app {:.2}), but only {} of the {unit} go to \
              pages on the right one (Acc_app).",
@@ -210,18 +214,18 @@ fn shared_pages_finding(
         .into_iter()
         .fold(0.0, f64::max);
     let even = 1.0 / case.residence.nodes as f64;
-    let beyond = most - even;
+    let excess = most - even;
     // Where one node works most, it may be the one that they lie on: dealt out, they would be far from it.
     let busiest_has_them = facts.belonging.app >= E_HIGH && facts.local > even;
-    if beyond < LEAST_GAIN || busiest_has_them {
+    if excess < LEAST_GAIN || busiest_has_them {
         return None;
     }
     let unit = unit(case);
-    let severity = beyond * traffic_share(case, structure);
+    let severity = excess * traffic_share(case, structure);
     let mut finding = structure_finding(case, FindingKind::FirstTouch, structure, severity);
     finding.title = title(case, structure, facts);
     finding.evidence = vec![
-        toucher_text(case, structure, facts),
+        first_toucher_text(case, structure, facts),
         format!(
             "One node's memory serves {} of its {unit}; an even part would be {}.",
             format_percent(most),
@@ -341,12 +345,12 @@ fn earlier_owner<'a>(
     others.find(|s| most_of_them(s))
 }
 
-fn toucher_text(
+fn first_toucher_text(
     case: &FindingContext,
     structure: &StructureMetrics,
     facts: &FirstTouchStats,
 ) -> String {
-    let who = thread_label(case, facts.toucher).replacen('t', "T", 1);
+    let who = thread_label(case, facts.first_toucher).replacen('t', "T", 1);
     let placed = match mapped_file(case, structure) {
         // Unless it was read or written before: the fix says so.
         Some(_) => "",

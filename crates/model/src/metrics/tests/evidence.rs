@@ -1,6 +1,8 @@
 use super::close;
 use crate::metrics::communication::CommunicationMetrics;
-use crate::metrics::evidence::{doubt, repeatability, Doubt, SharingEvidence};
+use crate::metrics::evidence::{
+    insufficient_evidence, repeatability, InsufficientEvidence, SharingEvidence,
+};
 use crate::metrics::verdict::{mapping_verdict, VerdictInput};
 use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
 use hither_profile::*;
@@ -41,9 +43,9 @@ fn run(slices: u32, units: u32, pairs: impl Fn(u32) -> Vec<(u32, u32, u64)>) -> 
     profile
 }
 
-fn doubt_of(profile: &Profile) -> Option<Doubt> {
+fn insufficiency_of(profile: &Profile) -> Option<InsufficientEvidence> {
     let matrix = profile.matrix().among(&profile.working_threads());
-    doubt(profile, &matrix, |pair| pair.events)
+    insufficient_evidence(profile, &matrix, |pair| pair.events)
 }
 
 fn side_by_side(_: u32) -> Vec<(u32, u32, u64)> {
@@ -71,13 +73,16 @@ fn pairs_that_come_again_are_the_programs() {
         None
     );
     // It matters only where threads take turns.
-    let crowded = doubt_of(&run(100, 2, changing));
+    let crowded = insufficiency_of(&run(100, 2, changing));
     assert!(
-        matches!(crowded, Some(Doubt::Unrepeated { units: Some(2), .. })),
+        matches!(
+            crowded,
+            Some(InsufficientEvidence::Unrepeated { units: Some(2), .. })
+        ),
         "{crowded:?}"
     );
-    assert_eq!(doubt_of(&run(100, 2, side_by_side)), None);
-    assert_eq!(doubt_of(&run(100, 4, changing)), None);
+    assert_eq!(insufficiency_of(&run(100, 2, side_by_side)), None);
+    assert_eq!(insufficiency_of(&run(100, 4, changing)), None);
 }
 
 /// In the first slice, with 300 times the events of another, all take over what thread 0 made. Weighted by
@@ -94,20 +99,23 @@ fn a_slice_that_is_like_no_other_does_not_decide() {
 
 #[test]
 fn too_short_a_run_and_too_few_events_do_not_suffice() {
-    let short = doubt_of(&run(9, 4, side_by_side));
-    assert_eq!(short, Some(Doubt::TooShort { seconds: 0.09 }));
+    let short = insufficiency_of(&run(9, 4, side_by_side));
+    assert_eq!(
+        short,
+        Some(InsufficientEvidence::TooShort { seconds: 0.09 })
+    );
     let few = |s: u32| if s < 39 { vec![(0, 1, 1)] } else { Vec::new() };
     let mut sampled = run(100, 4, few);
     assert!(!matches!(
-        doubt_of(&sampled),
-        Some(Doubt::TooFewEvents { .. })
+        insufficiency_of(&sampled),
+        Some(InsufficientEvidence::TooFewEvents { .. })
     ));
     sampled.meta.options.sample = Some(0.5);
-    let wanted = Doubt::TooFewEvents {
+    let wanted = InsufficientEvidence::TooFewEvents {
         events: 39,
         needed: 40,
     };
-    assert_eq!(doubt_of(&sampled), Some(wanted));
+    assert_eq!(insufficiency_of(&sampled), Some(wanted));
     // Half of the slices were skipped: their events are those of the others.
     let mut scaled = run(100, 4, |s| vec![(0, 1, u64::from(s < 78))]);
     scaled.meta.options.sample = Some(0.5);
@@ -116,7 +124,7 @@ fn too_short_a_run_and_too_few_events_do_not_suffice() {
         .iter_mut()
         .step_by(2)
         .for_each(|s| s.traced = false);
-    assert_eq!(doubt_of(&scaled), Some(wanted));
+    assert_eq!(insufficiency_of(&scaled), Some(wanted));
 }
 
 /// Pairs that share alike, 20 events each but for chance: the largest has 24. Chance gives
@@ -133,15 +141,16 @@ fn a_heterogeneity_that_chance_gives_does_not_suffice() {
             .collect(),
         _ => Vec::new(),
     };
-    let Some(Doubt::Chance { heterogeneity }) = doubt_of(&run(100, 4, once)) else {
-        panic!("no doubt");
+    let Some(InsufficientEvidence::Chance { heterogeneity }) = insufficiency_of(&run(100, 4, once))
+    else {
+        panic!("enough evidence");
     };
     close(heterogeneity, 20.0 * (100.0f64 / 24.0).powi(2));
 }
 
 #[test]
 fn what_cannot_be_told_is_neither_yes_nor_no() {
-    let verdict = |events, heterogeneity, doubt| {
+    let verdict = |events, heterogeneity, insufficient| {
         let v = mapping_verdict(&VerdictInput {
             threads: 4,
             sharing: SharingEvidence {
@@ -153,7 +162,7 @@ fn what_cannot_be_told_is_neither_yes_nor_no() {
                     amount_per_second: 1e6,
                     ..CommunicationMetrics::default()
                 },
-                doubt,
+                insufficient,
                 ..SharingEvidence::default()
             },
             ..VerdictInput::default()
@@ -161,7 +170,7 @@ fn what_cannot_be_told_is_neither_yes_nor_no() {
         assert!(!(v.thread_mapping && v.threads_undecided));
         (v.thread_mapping, v.threads_undecided)
     };
-    let pairs = Some(Doubt::Unrepeated {
+    let pairs = Some(InsufficientEvidence::Unrepeated {
         correlation: 0.1,
         units: Some(2),
     });
@@ -169,7 +178,7 @@ fn what_cannot_be_told_is_neither_yes_nor_no() {
     assert_eq!(verdict(1000, 900.0, pairs), (false, true));
     // All share alike, whoever runs with whom.
     assert_eq!(verdict(1000, 50.0, pairs), (false, false));
-    let short = Some(Doubt::TooShort { seconds: 0.01 });
+    let short = Some(InsufficientEvidence::TooShort { seconds: 0.01 });
     assert_eq!(verdict(0, 0.0, short), (false, true));
 }
 

@@ -1,7 +1,7 @@
 //! Whether placing threads would help: the conditions of OPT 6.2.2, asked of all events and of coherence events.
 use super::{format_rate, of_traffic, percent, Answer, VerdictInput};
 use crate::metrics::communication::CommunicationMetrics;
-use crate::metrics::evidence::{Doubt, SharingEvidence, REPEAT_MIN, SECONDS_MIN};
+use crate::metrics::evidence::{InsufficientEvidence, SharingEvidence, REPEAT_MIN, SECONDS_MIN};
 use crate::metrics::thresholds::{h_min, A_MIN, E_SPREAD, PHASE_EVENTS, TIME_MIN};
 
 pub(super) fn thread_mapping(e: &VerdictInput) -> (Answer, String) {
@@ -167,9 +167,15 @@ fn kinds_differ(e: &VerdictInput, coherence: &SharingEvidence) -> String {
 
 /// The answer that one kind of events gives.
 fn answer_of(e: &VerdictInput, kind: &SharingEvidence) -> (Answer, String) {
-    let doubt = |about_pairs: bool| kind.doubt.filter(|d| d.is_about_pairs() == about_pairs);
-    if let Some(doubt) = doubt(false) {
-        return (Answer::Unknown, doubt_reason(&doubt, e.online));
+    let insufficient = |about_pairs: bool| {
+        kind.insufficient
+            .filter(|d| d.is_about_pairs() == about_pairs)
+    };
+    if let Some(insufficient) = insufficient(false) {
+        return (
+            Answer::Unknown,
+            insufficient_evidence_text(&insufficient, e.online),
+        );
     }
     if kind.communication.events == 0 {
         return (Answer::No, "Threads: they share no line of memory.".into());
@@ -180,8 +186,11 @@ fn answer_of(e: &VerdictInput, kind: &SharingEvidence) -> (Answer, String) {
         _ if e.online || e.threads == 2 => conditions(e, &kind.communication),
         phases => conditions_of_phases(e, phases),
     };
-    match doubt(true) {
-        Some(doubt) if suits => (Answer::Unknown, doubt_reason(&doubt, e.online)),
+    match insufficient(true) {
+        Some(insufficient) if suits => (
+            Answer::Unknown,
+            insufficient_evidence_text(&insufficient, e.online),
+        ),
         _ if suits => (Answer::Yes, why),
         _ => (Answer::No, why),
     }
@@ -252,20 +261,20 @@ fn conditions_of_phases(e: &VerdictInput, phases: &[CommunicationMetrics]) -> (b
     (suits, format!("{why} {of_all}"))
 }
 
-fn doubt_reason(doubt: &Doubt, online: bool) -> String {
+fn insufficient_evidence_text(insufficient: &InsufficientEvidence, online: bool) -> String {
     let longer = match online {
         true => "observe it for longer, or trace it",
         false => "trace without --sample, or longer",
     };
-    match *doubt {
-        Doubt::TooShort { seconds } => format!(
+    match *insufficient {
+        InsufficientEvidence::TooShort { seconds } => format!(
             "Threads: cannot tell from {seconds:.2} s, at least {SECONDS_MIN} s are needed; trace a longer run."
         ),
-        Doubt::TooFewEvents { events, needed } => format!(
+        InsufficientEvidence::TooFewEvents { events, needed } => format!(
             "Threads: cannot tell, {events} sharing events were seen, too few to tell who shares with \
              whom; at least {needed} are needed: {longer}."
         ),
-        Doubt::Unrepeated {
+        InsufficientEvidence::Unrepeated {
             correlation,
             units: Some(units),
         } => format!(
@@ -273,11 +282,11 @@ fn doubt_reason(doubt: &Doubt, online: bool) -> String {
              changes from slice to slice (correlation {correlation:.2}, threshold {REPEAT_MIN}); trace with \
              a longer --slice, such as 100ms, or where each thread has a unit."
         ),
-        Doubt::Unrepeated { correlation, .. } => format!(
+        InsufficientEvidence::Unrepeated { correlation, .. } => format!(
             "Threads: cannot tell, which pairs share changes from slice to slice in this sample \
              (correlation {correlation:.2}, threshold {REPEAT_MIN}): {longer}."
         ),
-        Doubt::Chance { heterogeneity } => format!(
+        InsufficientEvidence::Chance { heterogeneity } => format!(
             "Threads: cannot tell, events as few as these differ by chance between pairs that share \
              alike, by a heterogeneity of {heterogeneity:.0}: {longer}."
         ),

@@ -40,7 +40,7 @@ pub struct AgentWork {
     pub taking: Nanos,
     /// Processor time for all else, which is spent however few pages are taken: it looks after
     /// the regions, and answers for first touches and changes of mappings in them.
-    pub upkeep: Nanos,
+    pub fixed_cost: Nanos,
 }
 
 impl AgentWork {
@@ -48,7 +48,7 @@ impl AgentWork {
         AgentWork {
             pages: self.pages.saturating_add(more.pages),
             taking: self.taking.saturating_add(more.taking),
-            upkeep: self.upkeep.saturating_add(more.upkeep),
+            fixed_cost: self.fixed_cost.saturating_add(more.fixed_cost),
         }
     }
 }
@@ -325,8 +325,8 @@ impl<H: AgentHost> FaultSampler for AgentHosts<H> {
         H::cost_per_fault(work.pages, work.taking).min(HIGHEST_COST)
     }
 
-    fn upkeep(&self) -> Nanos {
-        self.work().upkeep
+    fn fixed_cost(&self) -> Nanos {
+        self.work().fixed_cost
     }
 
     fn delay_per_fault(&self) -> Nanos {
@@ -467,7 +467,7 @@ mod tests {
         hosts.past = AgentWork {
             pages: 1 << 20,
             taking: Nanos::MAX,
-            upkeep: Nanos::MAX,
+            fixed_cost: Nanos::MAX,
         };
         assert_eq!(hosts.cost_per_fault(), HIGHEST_COST);
         assert_eq!(hosts.delay_per_fault(), MoveHost::DELAYS * HIGHEST_COST);

@@ -1,8 +1,8 @@
 //! Slots whose threads have ended are given to others, once all that they counted has been read.
 //!
-//! A thread is known to the others by its slot: in what each owes it for the lines that both used in a
+//! A thread is known to the others by its slot: in what each credits it for the lines that both used in a
 //! slice, and in the users of these lines. So a slot is free when no thread is any more in a slice in
-//! which its thread lived, and what they owe it has been read, which takes two more slices. A thread
+//! which its thread lived, and what they credit it has been read, which takes two more slices. A thread
 //! that sleeps is in the slice in which it fell asleep; the slots of those that lived then have to wait.
 use super::CollectorEngine;
 use crate::trace::collector::sampling::ObjectCounts;

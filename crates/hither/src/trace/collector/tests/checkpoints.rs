@@ -25,7 +25,7 @@ fn run_so_far() -> Fake {
     f.page(65, BASE + 4096, 1, 2);
     f.count(1, 1, 64, 5, 6);
     f.count(2, 2, 65, 7, 0);
-    f.owe(1, 2, 0, 70);
+    f.credit(1, 2, 0, 70);
     f.engine.end_slice();
     f
 }
@@ -72,7 +72,7 @@ fn a_checkpoint_is_what_was_counted_and_the_run_goes_on() {
     f.page(66, BASE + MIB, 1, 1);
     f.count(1, 1, 64, 15, 6);
     f.count(3, 1, 66, 0, 1);
-    f.owe(1, 2, 0, 20);
+    f.credit(1, 2, 0, 20);
     let all = f.finish(&mut Names);
     assert_eq!(counted(&all), (vec![[15, 7], [7, 0]], vec![21, 7, 1], 90));
     assert_eq!(all.meta.limits, Vec::<String>::new());

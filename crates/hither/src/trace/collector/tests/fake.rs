@@ -393,7 +393,7 @@ impl Fake {
     }
 
     /// Adds to a communication row.
-    pub fn owe(&mut self, thread: u32, other: u32, parity: u32, events: u64) {
+    pub fn credit(&mut self, thread: u32, other: u32, parity: u32, events: u64) {
         let row = u64::from(thread * 2 + parity) * u64::from(wire::MAX_THREADS);
         let at = self.engine.segment.layout().comm + (row + u64::from(other)) * 16;
         self.put64(at, self.engine.segment.load_u64(at) + events);

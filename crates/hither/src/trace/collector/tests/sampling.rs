@@ -14,7 +14,7 @@ fn sampled_counts_are_scaled_per_thread() {
     f.page(64, 0x7f00_0000_0000, 1, 1);
     f.count(1, 1, 64, 10, 5);
     f.count(2, 2, 64, 10, 5);
-    f.owe(1, 2, 1, 10);
+    f.credit(1, 2, 1, 10);
     let p = f.finish(&mut NoNames);
     assert_eq!((p.threads[0].reads, p.threads[0].writes), (40, 20));
     assert_eq!(p.threads[1].reads, 10);

@@ -51,9 +51,9 @@ fn a_slot_counts_for_its_next_thread_once_it_is_free() {
     f.object(2, wire::OBJECT_VARIABLE, 1, BASE, 64);
     f.count(1, 2, 64, 5, 6);
     f.object_count(2, 2, [5, 6]);
-    f.owe(1, 2, 0, 7);
-    f.owe(1, 2, 1, 70);
-    f.owe(2, 1, 0, 50);
+    f.credit(1, 2, 0, 7);
+    f.credit(1, 2, 1, 70);
+    f.credit(2, 1, 0, 50);
     end_all(&mut f);
     pass_slices(&mut f, &[1]);
     assert_eq!(free(&f), wire::MAX_THREADS - 2);
@@ -65,8 +65,8 @@ fn a_slot_counts_for_its_next_thread_once_it_is_free() {
     f.count(1, 2, 64, 4, 3);
     f.count(2, 2, 66, 1, 0);
     f.object_count(2, 2, [4, 3]);
-    f.owe(1, 2, 0, 3);
-    f.owe(2, 1, 0, 30);
+    f.credit(1, 2, 0, 3);
+    f.credit(2, 1, 0, 30);
     let p = f.finish(&mut NoNames);
     assert_eq!(p.threads.len() as u32, THREADS + 1);
     assert_eq!(accesses(&p, 1), [5, 6]);
@@ -91,7 +91,7 @@ fn slots_wait_for_a_thread_that_sleeps_in_the_slice_of_theirs() {
     end_all(&mut f);
     pass_slices(&mut f, &[1]);
     assert_eq!(free(&f), wire::MAX_THREADS - 2 - THREADS + 1 - 1);
-    f.owe(THREADS + 1, 2, 0, 40);
+    f.credit(THREADS + 1, 2, 0, 40);
     pass_slices(&mut f, &[1, THREADS + 1]);
     assert_eq!(free(&f), wire::MAX_THREADS - 3);
     assert_eq!(events(&f.finish(&mut NoNames), 1, THREADS), 40);
