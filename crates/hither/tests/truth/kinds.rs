@@ -15,7 +15,7 @@ fn in_one_slice(line: &str, way: &str) -> Profile {
     profile
 }
 
-fn coherence(profile: &Profile) -> CommMatrix {
+pub fn coherence(profile: &Profile) -> CommMatrix {
     let mut matrix = CommMatrix::new(profile.threads.len());
     for c in &profile.comm {
         matrix.add(c.i.at(), c.j.at(), c.coherence);
