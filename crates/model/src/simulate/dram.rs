@@ -54,7 +54,7 @@ struct NodeMemory {
 
 pub struct MemorySystem {
     nodes: Vec<NodeMemory>,
-    timed: bool,
+    pub timed: bool,
 }
 
 impl MemorySystem {

@@ -81,7 +81,7 @@ impl CacheHierarchy {
             memory: MemorySystem::new(machine, timed),
             moesi: machine.protocol == CoherenceProtocol::Moesi,
             prefetchers: levels.iter().map(prefetcher).collect(),
-            looks_ahead: levels.iter().any(|l| l.prefetch.is_some()),
+            looks_ahead: looks_ahead(machine),
             ahead: Vec::new(),
             under_way: OutstandingMisses::new(machine, &tree, timed),
             first_use: false,
@@ -95,6 +95,23 @@ impl CacheHierarchy {
         };
         new.clear_counts(machine);
         new
+    }
+
+    /// Requests change what caches and directory hold, and nothing else.
+    pub fn begin_functional_warming(&mut self) {
+        self.set_timed(false);
+        self.looks_ahead = false;
+    }
+
+    pub fn end_functional_warming(&mut self, machine: &SimulatedMachine, timed: bool) {
+        self.set_timed(timed);
+        self.looks_ahead = looks_ahead(machine);
+    }
+
+    fn set_timed(&mut self, timed: bool) {
+        self.interconnect.timed = timed;
+        self.memory.timed = timed;
+        self.under_way.timed = timed;
     }
 
     /// Resets the counts.
@@ -361,4 +378,9 @@ impl CacheHierarchy {
             Some(MissKind::Cold)
         }
     }
+}
+
+/// Whether any level has a prefetcher.
+fn looks_ahead(machine: &SimulatedMachine) -> bool {
+    machine.levels.iter().any(|level| level.prefetch.is_some())
 }

@@ -19,7 +19,7 @@ pub struct Interconnect {
     pub control: u32,
     /// Cycles between two caches of a package.
     pub inside: f64,
-    timed: bool,
+    pub timed: bool,
 }
 
 impl Interconnect {

@@ -149,6 +149,24 @@ impl<'a> Simulation<'a> {
         self.play_part(source, setup, counted)
     }
 
+    /// Fills the caches with what was used before a window (functional warming, as in SMARTS): no time passes
+    /// anywhere, nothing is prefetched or counted.
+    ///
+    /// # Errors
+    /// As [`Simulation::play_window`].
+    pub fn warm_caches(
+        &mut self,
+        source: &mut dyn AccessSource,
+        setup: &WindowSetup,
+    ) -> Result<(), SimulationError> {
+        let timed = std::mem::replace(&mut self.timed, false);
+        self.hierarchy.begin_functional_warming();
+        let warmed = self.play_window(source, setup, false);
+        self.hierarchy.end_functional_warming(self.machine, timed);
+        self.timed = timed;
+        warmed.map(|_| ())
+    }
+
     /// Plays a further part of the window: each thread continues when it has finished the parts
     /// before. The part's time is what it adds to the window's.
     ///

@@ -20,7 +20,7 @@ pub struct OutstandingMisses {
     shared: Vec<(usize, Vec<(u32, f64)>)>,
     /// As `l1s`: prefetched lines, and why the private hierarchy did not have them.
     kinds: Vec<(u32, MissKind)>,
-    timed: bool,
+    pub timed: bool,
 }
 
 impl OutstandingMisses {

@@ -168,7 +168,7 @@ impl PlanReplay<'_> {
         };
         let caches = period.caches(setup.units, self.machine);
         for mut step in period.steps(caches) {
-            self.simulation.play_window(&mut step, &setup, false)?;
+            self.simulation.warm_caches(&mut step, &setup)?;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Time: what a core overlaps, what it waits for, and how threads take turns.
 use super::{level, machine, play, read, write, Script};
 use crate::simulate::counts::SimulationCounts;
-use crate::simulate::simulated_machine::{CoherenceProtocol, SimulatedMachine};
+use crate::simulate::simulated_machine::{CoherenceProtocol, PrefetcherKind, SimulatedMachine};
+use crate::simulate::{Simulation, WindowSetup};
 use hither_profile::bursts::{BurstAccess, BurstPiece};
 
 /// One core, or some, with a first level only: a miss takes 4 + 80 + 1 cycles, a hit 4.
@@ -352,4 +353,41 @@ fn a_thread_without_a_unit_is_named() {
             crate::simulate::SimulationError::Unit(1)
         );
     }
+}
+
+/// What was used before is there, without its next lines being prefetched, and nothing is left for the window to wait
+/// for.
+#[test]
+fn caches_are_warmed_without_time_or_prefetches() {
+    let mut machine = plain(1);
+    machine.levels[0].prefetch = Some(PrefetcherKind::Stream {
+        streams: 4,
+        degree: 1,
+        distance: 4,
+    });
+    let setup = WindowSetup {
+        units: &[0],
+        home: &|_| None,
+        next_touch: false,
+        page_move: 0.0,
+        group: None,
+    };
+    let mut simulation = Simulation::new(&machine, true).unwrap();
+    let used = || Script::of(vec![misses(32, 1)]);
+    simulation.warm_caches(&mut used(), &setup).unwrap();
+    let again = simulation.play_window(&mut used(), &setup, true).unwrap();
+    assert_eq!(again.counts.levels[0].misses, [0; 4]);
+    // The latency of the first level for each, one after the other.
+    near(again.counts.cycles, 128.0, 10.0);
+    // No line behind the last one was brought in; time and prefetchers go on as on a new machine.
+    let next = || Script::of(vec![misses(48, 1).split_off(32)]);
+    let warm = simulation.play_window(&mut next(), &setup, true).unwrap();
+    let new = play(&machine, &next(), &[0], true).counts;
+    let figures = |counts: &SimulationCounts| {
+        let level = &counts.levels[0];
+        (level.misses, level.prefetches, level.useful)
+    };
+    assert_eq!(figures(&warm.counts), figures(&new));
+    assert!(new.levels[0].useful > 0);
+    near(warm.counts.cycles, new.cycles, 100.0);
 }
