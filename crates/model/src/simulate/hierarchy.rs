@@ -97,7 +97,7 @@ impl CacheHierarchy {
         new
     }
 
-    /// Requests change what caches and directory hold, and nothing else.
+    /// From now on nothing waits and nothing is prefetched.
     pub fn begin_functional_warming(&mut self) {
         self.set_timed(false);
         self.looks_ahead = false;

@@ -149,8 +149,8 @@ impl<'a> Simulation<'a> {
         self.play_part(source, setup, counted)
     }
 
-    /// Fills the caches with what was used before a window (functional warming, as in SMARTS): no time passes
-    /// anywhere, nothing is prefetched or counted.
+    /// Fills the caches with what was used before a window (functional warming, as in SMARTS): nothing waits, is
+    /// prefetched or counted.
     ///
     /// # Errors
     /// As [`Simulation::play_window`].
