@@ -54,7 +54,16 @@ pub fn trailing_lvalue(text: &str) -> Option<Lvalue> {
     Some(found)
 }
 
-/// Reads `a->b[i].c`, `this->a`, `a%b(i)`, `ns::a`.
+/// Where `(*a)` at the beginning ends, if something of what `a` points to follows.
+fn pointer_in_brackets(text: &str) -> Option<usize> {
+    let name = text.strip_prefix("(*")?.split(')').next()?;
+    let end = 2 + name.len() + 1;
+    let is_name = name.bytes().all(|c| is_word(c) || c == b':');
+    let goes_on = text.get(end..)?.starts_with(['-', '.', '[']);
+    (is_name && goes_on).then_some(end)
+}
+
+/// Reads `a->b[i].c`, `(*a)->b`, `this->a`, `a%b(i)`, `ns::a`.
 pub fn parse_lvalue(text: &str) -> Option<Lvalue> {
     let text = text.trim();
     let text = ["this->", "self."]
@@ -66,15 +75,21 @@ pub fn parse_lvalue(text: &str) -> Option<Lvalue> {
         let rest = &bytes[from..];
         from + rest.iter().take_while(|c| is_word(**c)).count()
     };
-    let mut at = word_end(0);
+    let behind = pointer_in_brackets(text);
+    let start = if behind.is_some() { 2 } else { 0 };
+    let mut at = word_end(start);
     while text[at..].starts_with("::") {
         at = word_end(at + 2);
     }
-    let root = text[..at].rsplit("::").next()?.to_owned();
+    let root = text[start..at].rsplit("::").next()?.to_owned();
     if root.is_empty() || root.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
     let mut steps = Vec::new();
+    if let Some(end) = behind {
+        steps.push(LvalueStep::Index);
+        at = end;
+    }
     while at < bytes.len() {
         let member = match &text[at..] {
             t if t.starts_with("->") => Some(2),

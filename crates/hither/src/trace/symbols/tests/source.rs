@@ -92,6 +92,11 @@ fn c_and_cpp_statements() {
         ),
         ("  double (*B)[N] = @malloc(n);", "B"),
         ("void f(int **out) { *out = @malloc(n); }", "*out"),
+        ("void f(M **a) { (*a)->rows = @new int[n]; }", "(*a)->rows"),
+        (
+            "void f(M *a) { (*a).rows[i] = @malloc(n); }",
+            "(*a).rows[i]",
+        ),
         ("  auto p = std::@make_unique<T[]>(n);", "p"),
         ("struct S s = { .cells = @malloc(n) };", "cells"),
         ("struct S s = { 1, @malloc(n) };", "s"),
