@@ -93,6 +93,8 @@ pub struct Profile {
     pub sites: Vec<SourceSite>,
     /// Which source lines touched the pages of data structures first.
     pub first_touch_lines: Vec<FirstTouchLine>,
+    /// Which threads access the data structures; in older profiles and those of `hither auto`, empty.
+    pub object_threads: Vec<ObjectThread>,
     /// Call paths that allocate heap blocks.
     pub allocation_paths: Vec<AllocationPath>,
     /// Lines of the program's source that a report may quote.

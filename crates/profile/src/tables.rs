@@ -435,6 +435,15 @@ pub struct FirstTouchLine {
     pub pages: u64,
 }
 
+/// A thread that accesses an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectThread {
+    /// The data structure.
+    pub object: ObjectIx,
+    /// The thread.
+    pub thread: ThreadIx,
+}
+
 /// A line of a source file, kept because a report may quote it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceText {

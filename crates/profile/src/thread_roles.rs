@@ -160,6 +160,9 @@ impl Profile {
             },
             |to, l| to.pages += l.pages,
         );
+        let users = &mut self.object_threads;
+        users.iter_mut().for_each(|u| role(&mut u.thread));
+        merge_rows(users, |u| *u, |_, _| ());
         self.first_touch.retain_mut(|touch| {
             role(&mut touch.thread);
             true

@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const DIR: &str = "HITHER_TEST_FULL_DISK";
+/// Files of a profile: its tables and `profile.json`.
+const FILES: u32 = 18;
+/// What one takes at most, but that of `pages`.
+const KIB_PER_SMALL_FILE: u32 = 8;
 
 /// A profile whose `pages` table takes about 800 KB, everything else little.
 fn profile() -> Profile {
@@ -68,7 +72,7 @@ fn on_small_disk(kib: u32, child: &str) {
 
 #[test]
 fn a_full_disk_keeps_what_fits() {
-    on_small_disk(136, "child_keeps_what_fits");
+    on_small_disk(FILES * KIB_PER_SMALL_FILE, "child_keeps_what_fits");
 }
 
 #[test]

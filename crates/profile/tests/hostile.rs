@@ -85,6 +85,7 @@ fn small() -> Profile {
         members: vec![ObjectMember::default()],
         sites: vec![SourceSite::default()],
         first_touch_lines: vec![FirstTouchLine::default()],
+        object_threads: vec![ObjectThread::default()],
         allocation_paths: vec![AllocationPath::default()],
         lines: vec![LineUse::default()],
         source_text: vec![SourceText::default()],

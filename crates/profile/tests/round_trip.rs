@@ -226,7 +226,7 @@ fn files_are_never_writable_by_everybody() {
     write(&profile, &path).unwrap();
     let mut all = vec![path.clone()];
     all.extend(fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()));
-    assert_eq!(all.len(), 18);
+    assert_eq!(all.len(), 19);
     for file in all {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o2, 0, "{file:?}: {mode:o}");

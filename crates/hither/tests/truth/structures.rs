@@ -142,7 +142,7 @@ fn first_touch_knows_its_calls_and_whether_it_is_in_parallel() {
 /// cache holds them: each line is credited with its own, and with what a library does for it.
 #[test]
 fn lines_are_credited_with_their_own_accesses() {
-    let rounds = 800;
+    let rounds = 1600;
     let p = run(&format!("lines {rounds}")).profile();
     let (length, counts) = (16384, 40_000);
     let site = |object: &str, text: &str| {
@@ -374,4 +374,18 @@ fn rows_in_blocks_of_their_own_are_found_on_their_pages() {
         pages.len()
     );
     check_against_oracle("rows 400");
+}
+
+/// Small variables share pages: who uses these says nothing of who uses them.
+#[test]
+fn threads_of_small_variables_are_those_that_access_them() {
+    let p = run("lookup 3 100000").profile();
+    let users = |name: &str| {
+        let (at, _) = named(&p, name)[0];
+        let own = p.object_threads.iter().filter(|u| u.object.at() == at);
+        own.map(|u| u.thread.0).collect::<Vec<_>>()
+    };
+    assert_eq!(users("table"), [0, 1, 2]);
+    assert_eq!(users("ends"), [0, 1, 2]);
+    assert_eq!(users("mains"), [0]);
 }

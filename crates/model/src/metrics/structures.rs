@@ -58,8 +58,9 @@ pub struct StructureMetrics {
     pub estimated: bool,
     /// Pages used that hold a part of it.
     pub pages: u64,
-    /// Threads that use those pages.
-    pub threads: u64,
+    /// Threads that access it; where the profile does not have them, threads that use those pages,
+    /// and `None` without such pages.
+    pub threads: Option<u64>,
     /// E_app over those pages.
     pub exclusivity: Option<f64>,
     /// Acc_app of first touch over those pages.
@@ -151,12 +152,15 @@ pub fn structure_metrics(
 ) -> Vec<StructureMetrics> {
     let accesses: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
     let total = (accesses, all_fetches(profile));
+    let users = users_of_objects(profile);
     let mut out: Vec<(f64, StructureMetrics)> = (0..profile.objects.len())
         .filter(|&o| profile.objects[o].reads + profile.objects[o].writes > 0)
         .map(|o| {
             let held = held.get(&o).map_or(&[][..], Vec::as_slice);
             let larger = larger_share(&profile.objects[o], accesses, total.1);
-            (larger, metrics_of_structure(profile, pages, o, held, total))
+            let mut metrics = metrics_of_structure(profile, pages, o, held, total);
+            metrics.threads = users.get(&o).copied().or(metrics.threads);
+            (larger, metrics)
         })
         .collect();
     out.sort_by(|(of_a, a), (of_b, b)| {
@@ -184,6 +188,15 @@ pub fn pages_of_objects(profile: &Profile, pages: &PageContext) -> HashMap<usize
         list.dedup();
     }
     held
+}
+
+/// How many threads access each object, where the profile has it.
+fn users_of_objects(profile: &Profile) -> HashMap<usize, u64> {
+    let mut users: HashMap<usize, u64> = HashMap::new();
+    for row in &profile.object_threads {
+        *users.entry(row.object.at()).or_default() += 1;
+    }
+    users
 }
 
 fn metrics_of_structure(
@@ -236,7 +249,7 @@ fn metrics_of_structure(
         fetch_share: fetch_share(all_fetches, o.fetches),
         estimated: o.estimated,
         pages: held.len() as u64,
-        threads: users.iter().filter(|uses| **uses).count() as u64,
+        threads: (!held.is_empty()).then(|| users.iter().filter(|uses| **uses).count() as u64),
         exclusivity: exclusivity_of(pages.table, each(), nodes, node_of).map(|e| e.app),
         first_touch_accuracy: accuracy_of(pages.table, each(), nodes, node_of, place)
             .map(|a| a.app),

@@ -3,8 +3,9 @@
 use super::cell::{IndexedTable, ParquetCell};
 use crate::ids::PageNo;
 use crate::tables::{
-    AllocationPath, FirstTouchLine, LineUse, Object, ObjectMember, ObjectRange, PageFirstTouch,
-    PageMove, PageUse, PairComm, Region, Slice, SourceSite, SourceText, Thread, ThreadMove,
+    AllocationPath, FirstTouchLine, LineUse, Object, ObjectMember, ObjectRange, ObjectThread,
+    PageFirstTouch, PageMove, PageUse, PairComm, Region, Slice, SourceSite, SourceText, Thread,
+    ThreadMove,
 };
 
 /// What else a number must satisfy, so that arithmetic on it cannot overflow.
@@ -259,6 +260,12 @@ table!(FirstTouchLine = "first_touch_lines", at most 10 * MILLION, sorted by |_|
 }
     const LATER: &'static [&'static str] = &["path", "in_parallel"];
 );
+
+table!(ObjectThread = "object_threads", at most 100 * MILLION,
+    sorted by |r| (r.object.0, r.thread.0) => (u32, u32), {
+    "object" = object: Free,
+    "thread" = thread: Free,
+});
 
 table!(SourceText = "source_text", at most MILLION, sorted by |r| (r.file.clone(), r.line) => (String, u32), {
     "file" = file: Free,

@@ -17,7 +17,7 @@ use std::path::Path;
 /// Largest `profile.json`, in bytes: most of it is the machine's topology.
 const MAX_JSON: u64 = 64 << 20;
 
-pub(crate) const TABLES: [&str; 16] = [
+pub(crate) const TABLES: [&str; 17] = [
     "threads",
     "slices",
     "comm",
@@ -25,6 +25,7 @@ pub(crate) const TABLES: [&str; 16] = [
     "objects",
     "sites",
     "first_touch_lines",
+    "object_threads",
     "allocation_paths",
     "first_touch",
     "pages",
@@ -65,6 +66,7 @@ pub fn read(dir: &Path) -> Result<Profile, ProfileError> {
         objects: source.table()?,
         sites: source.table()?,
         first_touch_lines: source.table()?,
+        object_threads: source.table()?,
         allocation_paths: source.table()?,
         first_touch: source.table()?,
         pages: source.table()?,

@@ -20,6 +20,7 @@ pub(super) fn visit_tables(profile: &Profile, folder: &mut impl TableVisitor) {
     folder.add(&profile.objects);
     folder.add(&profile.sites);
     folder.add(&profile.first_touch_lines);
+    folder.add(&profile.object_threads);
     folder.add(&profile.allocation_paths);
     folder.add(&profile.first_touch);
     folder.add(&profile.pages);

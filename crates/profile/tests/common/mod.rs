@@ -148,6 +148,12 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             pages: r.count(),
         });
     }
+    for _ in 0..sites {
+        p.object_threads.push(ObjectThread {
+            object: ObjectIx(r.ix(objects)),
+            thread: ThreadIx(r.ix(threads)),
+        });
+    }
     for line in 0..sites {
         p.source_text.push(SourceText {
             file: "a.c".to_owned(),
@@ -197,6 +203,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
     p.first_touch = touches.into();
     p.object_ranges
         .sort_by_key(|o| (o.object, o.region, o.offset));
+    p.object_threads.sort();
     p
 }
 

@@ -11,10 +11,11 @@ use super::regions::PAGE_BITS;
 use super::samples::{keep_most_accessed, SampleTarget, LINE_BYTES};
 use crate::trace::symbolizer::{SourceLine, StaticObject, Symbolizer};
 use hither_profile::{
-    file_name, Object, ObjectIx, ObjectKind, ProcessIx, Region, RegionKind, SourceSite,
+    file_name, Object, ObjectIx, ObjectKind, ObjectThread, ProcessIx, Region, RegionKind,
+    SourceSite, ThreadIx,
 };
 use hither_sys::wire;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// Variables before an address that are looked at for one that goes on behind it.
@@ -51,6 +52,7 @@ impl ObjectBuilder<'_> {
         for (region, counts) in of_region {
             if let Some(&object) = self.by_region.get(&region) {
                 self.add_counts(object, counts);
+                self.add_threads(object, self.input.region_users.get(&region));
             } else if let Some(elf) = self.region(region).filter(|r| r.kind == RegionKind::Elf) {
                 let key = (elf.process.0 + 1, elf.file.clone());
                 let sum = of_file.entry(key).or_default();
@@ -134,6 +136,19 @@ impl ObjectBuilder<'_> {
         }
     }
 
+    fn add_threads(&mut self, object: u32, threads: Option<&BTreeSet<ThreadIx>>) {
+        let object = ObjectIx(object);
+        let rows = threads.into_iter().flatten();
+        let rows = rows.map(|&thread| ObjectThread { object, thread });
+        self.found.threads.extend(rows);
+    }
+
+    /// Each thread of an object once.
+    pub fn sort_threads(&mut self) {
+        self.found.threads.sort_unstable();
+        self.found.threads.dedup();
+    }
+
     fn add_counts(&mut self, object: u32, [reads, writes, fetches]: [u64; 3]) {
         let sum = &mut self.found.objects[object as usize];
         sum.reads = sum.reads.saturating_add(reads);
@@ -158,6 +173,7 @@ impl ObjectBuilder<'_> {
                     false => count,
                 };
                 self.add_counts(object, counts.map(part));
+                self.add_threads(object, self.input.users.get(&(process, id)));
                 self.found.objects[object as usize].estimated |= estimated;
             }
             if let Some(file) = self.file_of.get(&(process, id)) {

@@ -7,14 +7,15 @@ use super::heap::HeapTracker;
 use super::regions::{KnownRegion, RegionMap, PAGE_BITS};
 use super::samples::SampleTally;
 use super::shared_lines::LineRows;
-use super::target_objects::{AccessesById, ObjectIds};
+use super::target_objects::{AccessesById, ObjectIds, ThreadsById};
 use super::thread_rows::ThreadNumbers;
 use crate::trace::symbolizer::{StaticObject, StructField, Symbolizer};
 use hither_profile::{
-    AllocationPath, Object, ObjectIx, ObjectKind, ObjectMember, Region, RegionKind, SourceSite,
+    AllocationPath, Object, ObjectIx, ObjectKind, ObjectMember, ObjectThread, Region, RegionKind,
+    SourceSite, ThreadIx,
 };
 use hither_sys::Segment;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -26,6 +27,9 @@ pub struct ObjectInput<'a> {
     pub segment: &'a Segment,
     pub ids: &'a ObjectIds,
     pub accesses: &'a AccessesById,
+    pub users: &'a ThreadsById,
+    /// Threads that use the pages of a region.
+    pub region_users: &'a BTreeMap<u32, BTreeSet<ThreadIx>>,
     /// What of the accesses to a region is to thread-local variables.
     pub thread_locals: &'a HashMap<u32, [u64; 3]>,
     pub regions: &'a mut RegionMap,
@@ -49,6 +53,7 @@ pub struct ObjectTables {
     pub sites: Vec<SourceSite>,
     pub members: Vec<ObjectMember>,
     pub paths: Vec<AllocationPath>,
+    pub threads: Vec<ObjectThread>,
 }
 
 pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> ObjectTables {
@@ -74,6 +79,7 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
     builder.found.paths = std::mem::take(&mut builder.paths).rows();
     builder.count_objects(naming);
     builder.count_regions();
+    builder.sort_threads();
     builder.add_thread_local_ranges(naming);
     builder.add_shared_ranges(naming);
     builder.add_sampled_ranges(naming);
@@ -362,6 +368,11 @@ impl ObjectBuilder<'_> {
         self.found.paths.retain_mut(|path| {
             let object = renumber(path.object.0).map(ObjectIx);
             path.object = object.unwrap_or_default();
+            object.is_some()
+        });
+        self.found.threads.retain_mut(|user| {
+            let object = renumber(user.object.0).map(ObjectIx);
+            user.object = object.unwrap_or_default();
             object.is_some()
         });
         for site in &mut self.found.sites {

@@ -10,7 +10,7 @@ use super::regions::KnownRegion;
 use super::roles::roles;
 use super::sampling::{scaled, SamplingScale};
 use super::shared_lines::{LineKey, LineRow};
-use super::target_objects::accesses_by_id;
+use super::target_objects::{accesses_by_id, threads_by_id};
 use super::thread_rows::ThreadNumbers;
 use super::window_regions::{named_pages, ChunkAliasMap};
 use super::CollectedRun;
@@ -23,7 +23,7 @@ use hither_profile::{
     FORMAT_VERSION, PAGE_SIZE,
 };
 use hither_sys::wire;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Builds the profile; symbols are read here, while the files are still those that ran.
 pub fn build_profile(
@@ -48,11 +48,15 @@ pub fn build_profile(
     let target = &mut engine.target_state;
     target.objects.ids.read_new(&engine.segment);
     let thread_locals = target.thread_locals_by_region(&counts, &engine.segment);
+    let users = threads_by_id(&counts, &numbers);
+    let region_users = region_users(&uses);
     let accesses = accesses_by_id(counts);
     let input = ObjectInput {
         segment: &engine.segment,
         ids: &target.objects.ids,
         accesses: &accesses,
+        users: &users,
+        region_users: &region_users,
         thread_locals: &thread_locals,
         lines: &lines,
         regions: &mut target.regions,
@@ -105,6 +109,7 @@ pub fn build_profile(
         objects: found.objects,
         sites: found.sites,
         first_touch_lines,
+        object_threads: found.threads,
         members: found.members,
         allocation_paths: found.paths,
         lines: lines.into_iter().map(|l| regions.line(l)).collect(),
@@ -334,6 +339,18 @@ fn fit_to_totals(uses: &mut PageRows<PageUse>, scale: &SamplingScale, numbers: &
         }
         true
     });
+}
+
+/// By region, the threads that use its pages.
+fn region_users(uses: &PageRows<PageUse>) -> BTreeMap<u32, BTreeSet<ThreadIx>> {
+    let mut users: BTreeMap<u32, BTreeSet<ThreadIx>> = BTreeMap::new();
+    let mut last = None;
+    for row in uses.rows() {
+        if last.replace((row.region, row.thread)) != Some((row.region, row.thread)) {
+            users.entry(row.region.0).or_default().insert(row.thread);
+        }
+    }
+    users
 }
 
 /// Reads, writes and fetches per page over the run, sorted by page.

@@ -1,7 +1,9 @@
 //! The data structures that the tracer tells apart (`tracer/core/object_map.h`): what an id of
 //! a process means, and how often it was accessed.
+use super::thread_rows::ThreadNumbers;
+use hither_profile::ThreadIx;
 use hither_sys::{wire, Segment};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Accesses by process and id there.
 pub type AccessesById = BTreeMap<(u32, u32), wire::ObjectCount>;
@@ -13,6 +15,24 @@ pub fn accesses_by_id(counts: BTreeMap<(u32, u32, u32), wire::ObjectCount>) -> A
         *sums.entry((process, id)).or_default() += count;
     }
     sums
+}
+
+/// Threads that access each structure, by process and id there.
+pub type ThreadsById = BTreeMap<(u32, u32), BTreeSet<ThreadIx>>;
+
+/// Those of counts by the key of a thread, process and id.
+pub fn threads_by_id(
+    counts: &BTreeMap<(u32, u32, u32), wire::ObjectCount>,
+    numbers: &ThreadNumbers,
+) -> ThreadsById {
+    let mut users = ThreadsById::new();
+    for (&(key, process, id), count) in counts {
+        let thread = numbers.of_key(key);
+        if let Some(thread) = thread.filter(|_| count.reads.max(count.writes) > 0) {
+            users.entry((process, id)).or_default().insert(thread);
+        }
+    }
+    users
 }
 
 /// Records that are reserved and not written yet: those of threads that are about to, or never will.

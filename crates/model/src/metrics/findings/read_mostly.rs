@@ -50,7 +50,7 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
         format!(
             "{} of its accesses are reads; {} threads use its {} pages.",
             format_percent(1.0 - write_share(structure)),
-            structure.threads,
+            structure.threads.unwrap_or(0),
             pages.len()
         ),
         format!(

@@ -28,7 +28,7 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
 }
 
 fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
-    let (threads, users) = (active_threads_of(case, structure)?, structure.threads);
+    let (threads, users) = (active_threads_of(case, structure)?, structure.threads?);
     let written = write_share(structure);
     let few = (users as f64) < threads as f64 * NEARLY_ALL;
     if threads < 2 || few || filled_once(structure, pages.len()) {
