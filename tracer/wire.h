@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 18
+#define HI_VERSION 19
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -226,7 +226,7 @@ struct hi_site {
  * many lines it stands for. Without accesses it is a sample of fetches (core/private_cache.h), and
  * weight how many it stands for. One line in HI_SAMPLE_PERIOD of those that are entered is followed
  * (HI_FOLLOWED); of the others those are kept that have HI_SAMPLE_LARGE accesses or more, and had as
- * many before. */
+ * many before. In the first slices more are followed, see HI_DENSITY. */
 #define HI_SAMPLE_PERIOD 2048u
 #define HI_SAMPLE_LARGE 4096u
 struct hi_sample {

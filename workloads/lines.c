@@ -5,15 +5,17 @@
  *
  * Per round: the table, of 16,384 longs, is set by memset (its writes), read once in one line and
  * three times in another, and added to in a third (a read and a write of each element). In every
- * hundredth round it is sorted by qsort, which calls back. One counter is written by two lines in
- * turn, one of them three times as often. At the end memmove, called this once, moves 8 MiB. */
+ * hundredth round it is sorted by qsort, which calls back. What is added puts it out of order, but not in
+ * reverse: then sorting would compare one element with thousands, and a sample of few lines contain
+ * one of these or not. One counter is written by two lines in
+ * turn, one of them three times as often. At the end memmove, called this once, moves 32 MiB. */
 #include "team.h"
 #include <string.h>
 
 enum { LENGTH = 16384, COUNTS = 40000 };
 
 static volatile long table[LENGTH];
-static volatile long large[1 << 20];
+static volatile long large[1 << 22];
 static volatile long counter;
 static volatile long sum;
 
@@ -35,8 +37,8 @@ int main(int argc, char **argv) {
     memset((void *)table, (int)r, sizeof table);
     for (long i = 0; i < LENGTH; i++) sum = table[i]; /* once */
     for (long again = 0; again < 3; again++)
-      for (long i = 0; i < LENGTH; i++) sum = table[i];       /* thrice */
-    for (long i = 0; i < LENGTH; i++) table[i] += LENGTH - i; /* adds */
+      for (long i = 0; i < LENGTH; i++) sum = table[i];               /* thrice */
+    for (long i = 0; i < LENGTH; i++) table[i] += i * 40503 % LENGTH; /* adds */
     count_up();
     if (r % 100 == 0) qsort((void *)table, LENGTH, sizeof table[0], ascending);
   }

@@ -2,15 +2,21 @@
  *
  * What an entry counts would all be credited to the code that entered the line, though other code
  * finds the line there, for a whole slice. So the accesses to some lines are looked at one by one
- * (an exact entry misses each time), for as long as they stay. That would be dear for lines with
- * very many: for these one access of the first is drawn, and its site stands for the rest. */
+ * (an exact entry misses each time), until the slice ends or the line leaves the line cache: what
+ * runs late in a slice has the same weight as what runs early. The longer a line is followed and the
+ * fuller the ring, the fewer of its entries are sampled, each for more. For lines with very many
+ * accesses one of the first is drawn, and its site stands for the rest. */
 #ifndef HITHER_EVICTION_SAMPLE_H
 #define HITHER_EVICTION_SAMPLE_H
 #include "state.h"
 
-#define HI_DRAW_MEAN 8u     /* accesses looked at until one is drawn */
-#define HI_HOT_SLICES 16u   /* that a line counts as one with many accesses, in the mean */
-#define HI_MEAN_PIECES 256u /* of a line that is followed: changes of its site */
+#define HI_DRAW_MEAN 8u   /* accesses looked at until one is drawn */
+#define HI_HOT_SLICES 16u /* that a line counts as one with many accesses, in the mean */
+/* Entries sampled of a line that is followed, in the mean, until half as many are: it is entered
+ * anew at each change of its site. */
+#define HI_MEAN_PIECES 256u
+#define HI_MAX_THINNING 10u
+#define HI_DENSE_SLICES 16u /* the first, in which more lines are followed */
 
 /* Appends to the thread's ring; if the ring is full the sample is counted as lost. */
 static inline void hi_take_sample(struct hi_local *t, struct hi_sample sample) {
@@ -24,11 +30,34 @@ static inline void hi_take_sample(struct hi_local *t, struct hi_sample sample) {
   __atomic_store_n(&shared->sample_head, head + 1, __ATOMIC_RELEASE);
 }
 
+static inline uint32_t hi_samples_waiting(const struct hi_local *t) {
+  const struct hi_thread *shared = t->shared;
+  return (uint32_t)(shared->sample_head - __atomic_load_n(&shared->sample_tail, __ATOMIC_RELAXED));
+}
+
+static inline uint32_t hi_at_density(uint32_t number, uint32_t density) { return number >> 2 * density; }
+
+/* A short run would follow too few lines: in the first slices they are more, while the ring has room. */
+static inline uint32_t hi_choose_density(const struct hi_local *t) {
+  if (HI_LIKELY(t->epoch > HI_DENSE_SLICES)) return 0;
+  if (hi_samples_waiting(t) > HI_SAMPLES / 4) return 0;
+  return t->epoch > HI_DENSE_SLICES / 4 ? 1 : 2;
+}
+
 /* Draws how many lines are entered until the next is followed. The distance is random, with the
  * period as its mean, so that a loop in step with the period is not sampled more often than
  * others. */
 static inline void hi_next_sample(struct hi_local *t) {
-  t->sample_left = 1 + hi_random(t) % (2 * HI_SAMPLE_PERIOD - 1);
+  t->sample_density = hi_choose_density(t);
+  t->sample_left = 1 + hi_random(t) % (2 * hi_at_density(HI_SAMPLE_PERIOD, t->sample_density) - 1);
+}
+
+/* The same from the thread's start on: each line has the same chance, also the first ones. */
+static inline void hi_first_sample(struct hi_local *t) {
+  hi_next_sample(t);
+  uint32_t one = t->sample_left;
+  hi_next_sample(t);
+  if (one < t->sample_left) t->sample_left = one;
 }
 
 static inline uint64_t *hi_hot_slot(struct hi_local *t, uint64_t line) {
@@ -43,8 +72,9 @@ static inline uint64_t hi_choose_sample(struct hi_local *t, uint64_t line) {
     else return hi_random(t) % HI_DRAW_MEAN ? HI_EXACT | HI_DRAW : 0;
   }
   if (HI_LIKELY(--t->sample_left)) return 0;
+  uint64_t density = t->sample_density;
   hi_next_sample(t);
-  return HI_EXACT | HI_FOLLOWED;
+  return HI_EXACT | HI_FOLLOWED | density << HI_DENSITY_SHIFT;
 }
 
 /* Whether an exact entry goes on at an access of `site` to `object`, or ends. */
@@ -54,9 +84,18 @@ static inline bool hi_sample_goes_on(struct hi_local *t, uint64_t tag, const str
   return !(tag & HI_DRAW) || hi_random(t) % HI_DRAW_MEAN;
 }
 
+/* True in one of 2^n cases. */
+static inline bool hi_one_in_power(struct hi_local *t, uint32_t n) { return !(hi_random(t) & ((1u << n) - 1)); }
+
+static inline uint32_t hi_thinning(uint64_t tag) { return (tag & HI_THINNING) >> HI_THINNING_SHIFT; }
+static inline uint32_t hi_density(uint64_t tag) { return (tag & HI_DENSITY) >> HI_DENSITY_SHIFT; }
+
 /* The same flags for an entry that goes on under another site, or after it was stale. */
 static inline uint64_t hi_continue_sample(struct hi_local *t, uint64_t tag) {
-  return tag & HI_FOLLOWED && hi_random(t) % HI_MEAN_PIECES ? HI_EXACT | HI_FOLLOWED : 0;
+  if (!(tag & HI_FOLLOWED)) return 0;
+  uint32_t n = hi_thinning(tag);
+  if (n < HI_MAX_THINNING && !(hi_random(t) % HI_MEAN_PIECES) && hi_one_in_power(t, n)) n++;
+  return HI_EXACT | HI_FOLLOWED | (tag & HI_DENSITY) | (uint64_t)n << HI_THINNING_SHIFT;
 }
 
 /* Samples the n accesses of an entry that is evicted, if they are to be. A line that turns out to
@@ -69,8 +108,14 @@ static inline void hi_sample_evicted(struct hi_local *t, uint64_t tag, uint64_t 
   uint64_t line = tag & HI_TAG_LINE, *hot = hi_hot_slot(t, line);
   bool known = *hot == line;
   if (large) *hot = line;
-  if (tag & HI_FOLLOWED) sample.weight = large ? HI_SAMPLE_PERIOD * HI_SAMPLE_LARGE / n : HI_SAMPLE_PERIOD;
-  else if (!known) return;
+  if (tag & HI_FOLLOWED) {
+    uint32_t thinning = large ? 0 : hi_thinning(tag) + hi_samples_waiting(t) / (HI_SAMPLES / 8);
+    if (!hi_one_in_power(t, thinning)) return;
+    sample.reads <<= thinning;
+    sample.writes <<= thinning;
+    sample.weight = hi_at_density(HI_SAMPLE_PERIOD, hi_density(tag));
+    if (large) sample.weight = sample.weight * HI_SAMPLE_LARGE / n;
+  } else if (!known) return;
   if (sample.weight) hi_take_sample(t, sample);
 }
 #endif

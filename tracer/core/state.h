@@ -87,10 +87,11 @@ struct hi_local {
   uint64_t volatile *stack_pointer, *frame_pointer;
   uint64_t thread_pointer; /* beside which its thread-local variables are; 0: not known to the object map */
   uint32_t index, epoch;
-  uint32_t index_mask;  /* entries in its line caches - 1 */
-  uint32_t child_index; /* thread index reserved for the child of the fork in progress */
-  uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
-  uint32_t sample_left; /* lines to enter until the next that is followed */
+  uint32_t index_mask;     /* entries in its line caches - 1 */
+  uint32_t child_index;    /* thread index reserved for the child of the fork in progress */
+  uint32_t only_depth;     /* calls of --only-functions functions that have not returned */
+  uint32_t sample_left;    /* lines to enter until the next that is followed... */
+  uint32_t sample_density; /* ...and how many are, see HI_DENSITY */
   uint32_t random;
   int64_t shared_left;          /* accesses to shared lines until some are reported, see line_observation.h */
   uint32_t observations_left;   /* budget of line observations for this slice */

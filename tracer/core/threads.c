@@ -1,5 +1,6 @@
 /* threads.c: a thread's slot and line caches, from its start to its end. */
 #include "burst_record.h"
+#include "eviction_sample.h"
 #include "line_observation.h"
 #include <string.h>
 #include <sys/mman.h>
@@ -123,11 +124,11 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   t->epoch = __atomic_load_n(&h->epoch, __ATOMIC_RELAXED);
   t->comm = &hi_run.comm[HI_COMM_ROW(index, t->epoch & 1)];
   t->random = index * 2654435761u + 1;
-  t->sample_left = 1 + t->random % HI_SAMPLE_PERIOD;
   t->shared_left = 1 + t->random % HI_SHARED_PERIOD;
   t->fetches_left = 1 + (int32_t)(t->random % HI_SAMPLE_PERIOD);
   hi_observe_slice(t);
   struct hi_thread *s = t->shared = &hi_run.threads[index];
+  hi_first_sample(t);
   s->process = hi_run.process;
   s->creator = creator;
   s->tid = tid;

@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 18;
+pub const VERSION: u32 = 19;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;

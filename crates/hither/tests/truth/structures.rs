@@ -196,6 +196,26 @@ fn lines_are_credited_with_their_own_accesses() {
     assert!(often > seldom, "{often} and {seldom}");
 }
 
+/// A hundredth of a second: in the first slices more lines of the table are followed.
+#[test]
+fn lines_of_a_short_run_are_credited_too() {
+    let (rounds, length) = (20, 16384);
+    for attempt in 0..3 {
+        let p = run(&format!("lines {rounds}")).profile();
+        let (table, _) = named(&p, "table")[0];
+        let reads = |text: &str| {
+            let line = line_of("lines.c", text);
+            let own = p.sites.iter().filter(|s| s.line == line);
+            let own = own.filter(|s| s.object.is_some_and(|o| o.at() == table));
+            own.map(|s| s.reads).sum::<u64>()
+        };
+        let (once, thrice) = (reads("/* once */"), reads("/* thrice */"));
+        let what = format!("attempt {attempt}, once {once}, thrice {thrice}");
+        assert_within(once, rounds * length, 0.3, &what);
+        assert_within(thrice, 3 * rounds * length, 0.3, &what);
+    }
+}
+
 /// A list's nodes and their labels are told apart by who called, and add up to their structures.
 #[test]
 fn call_paths_that_allocate_are_known() {

@@ -107,6 +107,7 @@ fn layout() -> Both {
 }
 
 fn constants(b: &mut Both) {
+    b.number("HI_DENSITY_SHIFT", DENSITY_SHIFT.into());
     b.number("HI_TAG_LINE", TAG_LINE);
     b.number("HI_STALE", STALE);
     b.number("HI_EXACT", EXACT);

@@ -46,12 +46,13 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
         structure_label(structure),
         format_percent(remote)
     );
+    let accessed_by = structure
+        .threads
+        .map_or_else(String::new, |n| format!("; {n} threads access it"));
     finding.evidence = vec![
         format!(
-            "{} of its accesses are reads; {} threads use its {} pages.",
+            "{} of its accesses are reads{accessed_by}.",
             format_percent(1.0 - write_share(structure)),
-            structure.threads.unwrap_or(0),
-            pages.len()
         ),
         format!(
             "Wherever its pages lie, {} of its {unit} come from another node (E_app \
