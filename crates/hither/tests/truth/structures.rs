@@ -196,11 +196,12 @@ fn lines_are_credited_with_their_own_accesses() {
     assert!(often > seldom, "{often} and {seldom}");
 }
 
-/// A hundredth of a second: in the first slices more lines of the table are followed.
+/// A hundredth of a second: in the first slices more lines of the table are followed. The bounds are
+/// five standard deviations of 30 runs.
 #[test]
 fn lines_of_a_short_run_are_credited_too() {
-    let (rounds, length) = (20, 16384);
-    for attempt in 0..3 {
+    let (rounds, length) = (8, 16384);
+    for attempt in 0..8 {
         let p = run(&format!("lines {rounds}")).profile();
         let (table, _) = named(&p, "table")[0];
         let reads = |text: &str| {
@@ -211,8 +212,8 @@ fn lines_of_a_short_run_are_credited_too() {
         };
         let (once, thrice) = (reads("/* once */"), reads("/* thrice */"));
         let what = format!("attempt {attempt}, once {once}, thrice {thrice}");
-        assert_within(once, rounds * length, 0.3, &what);
-        assert_within(thrice, 3 * rounds * length, 0.3, &what);
+        assert_within(once, rounds * length, 0.6, &what);
+        assert_within(thrice, 3 * rounds * length, 0.4, &what);
     }
 }
 
