@@ -21,14 +21,10 @@
  * the entry wrote is a version already, which another thread made of it. */
 #define HI_WATCHED (1ull << 59)
 #define HI_PUBLISHED (1ull << 58)
-/* Of a followed line. THINNING n: one in 2^n of its entries is sampled. DENSITY n: when it was chosen, 4^n
- * times as many lines were followed as are in the long run. */
-#define HI_THINNING_SHIFT 54u
-#define HI_THINNING (15ull << HI_THINNING_SHIFT)
-#define HI_DENSITY_SHIFT 52u
+/* DENSITY n, of a followed line: when it was chosen, 4^n times as many were followed as are in the long run. */
+#define HI_DENSITY_SHIFT 56u
 #define HI_DENSITY (3ull << HI_DENSITY_SHIFT)
-#define HI_TAG_FLAGS                                                                                                   \
-  (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW | HI_WATCHED | HI_PUBLISHED | HI_THINNING | HI_DENSITY)
+#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW | HI_WATCHED | HI_PUBLISHED | HI_DENSITY)
 #define HI_TAG_LINE (~HI_TAG_FLAGS)
 struct hi_entry {
   uint64_t tag;

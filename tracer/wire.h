@@ -42,6 +42,7 @@
 #define HI_FRAMES 8u                  /* return addresses kept of an allocation site */
 #define HI_EVENTS (1u << 16)          /* ring slots, power of two */
 #define HI_SAMPLES 1024u              /* per thread, power of two */
+#define HI_SAMPLE_SUMS 128u           /* per thread, power of two */
 #define HI_OBSERVATIONS 2048u         /* per thread, power of two */
 #define HI_CHUNKS (1u << 16)          /* shared-object chunks of HI_CHUNK_PAGES pages */
 #define HI_CHUNK_PAGES 1024u

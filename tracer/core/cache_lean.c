@@ -115,6 +115,7 @@ void hi_flush(struct hi_local *t) {
     for (; used[word]; used[word] &= used[word] - 1) flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(used[word]));
   hi_settle_all_left(t);
   hi_forget_lists(t);
+  hi_take_sums(t);
 }
 
 /* Evicts the lines of a page that is being unmapped, so that the next mapping there starts
@@ -412,7 +413,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   /* The word is often in another processor's cache: it is fetched while the old line is evicted. */
   __builtin_prefetch(hi_version_word(mapped, address), 1);
   bool again = here && e->tag & HI_STALE;
-  uint64_t flags = HI_UNLIKELY(here) ? hi_continue_sample(t, e->tag) : hi_choose_sample(t, line);
+  uint64_t flags = HI_UNLIKELY(here) ? hi_continue_sample(e->tag) : hi_choose_sample(t, line);
   uint16_t continued = 0;
   if (HI_UNLIKELY(here)) {
     count_entry(t, e, s);

@@ -3,19 +3,15 @@
  * What an entry counts would all be credited to the code that entered the line, though other code
  * finds the line there, for a whole slice. So the accesses to some lines are looked at one by one
  * (an exact entry misses each time), until the slice ends or the line leaves the line cache: what
- * runs late in a slice has the same weight as what runs early. The longer a line is followed and the
- * fuller the ring, the fewer of its entries are sampled, each for more. For lines with very many
- * accesses one of the first is drawn, and its site stands for the rest. */
+ * runs late in a slice has the same weight as what runs early. Samples of one line, site and object
+ * are summed before they go to the ring. For lines with very many accesses one of the first is drawn,
+ * and its site stands for the rest. */
 #ifndef HITHER_EVICTION_SAMPLE_H
 #define HITHER_EVICTION_SAMPLE_H
 #include "state.h"
 
-#define HI_DRAW_MEAN 8u   /* accesses looked at until one is drawn */
-#define HI_HOT_SLICES 16u /* that a line counts as one with many accesses, in the mean */
-/* Entries sampled of a line that is followed, in the mean, until half as many are: it is entered
- * anew at each change of its site. */
-#define HI_MEAN_PIECES 256u
-#define HI_MAX_THINNING 10u
+#define HI_DRAW_MEAN 8u     /* accesses looked at until one is drawn */
+#define HI_HOT_SLICES 16u   /* that a line counts as one with many accesses, in the mean */
 #define HI_DENSE_SLICES 16u /* the first, in which more lines are followed */
 
 /* Appends to the thread's ring; if the ring is full the sample is counted as lost. */
@@ -30,6 +26,32 @@ static inline void hi_take_sample(struct hi_local *t, struct hi_sample sample) {
   __atomic_store_n(&shared->sample_head, head + 1, __ATOMIC_RELEASE);
 }
 
+/* Adds to what is summed of the same, or makes room for it. */
+static inline void hi_sum_sample(struct hi_local *t, struct hi_sample sample) {
+  uint64_t key = sample.address ^ (uint64_t)sample.site << 32 ^ sample.object;
+  uint32_t at = (uint32_t)(key * HI_HASH_MULTIPLIER >> 32) % HI_SAMPLE_SUMS;
+  struct hi_sample *sum = &t->sample_sums[at];
+  bool same = sum->address == sample.address && sum->site == sample.site && sum->object == sample.object;
+  if (same && sum->weight == sample.weight && !(sum->reads >> 31) && !(sum->writes >> 31)) {
+    sum->reads += sample.reads;
+    sum->writes += sample.writes;
+    return;
+  }
+  if (sum->weight) hi_take_sample(t, *sum);
+  *sum = sample;
+  t->sums_used[at / 64] |= 1ull << at % 64;
+}
+
+/* The slice ends: what is summed goes to the ring. */
+static inline void hi_take_sums(struct hi_local *t) {
+  for (uint32_t word = 0; word < HI_SAMPLE_SUMS / 64; word++)
+    for (; t->sums_used[word]; t->sums_used[word] &= t->sums_used[word] - 1) {
+      struct hi_sample *sum = &t->sample_sums[word * 64 + (uint32_t)__builtin_ctzll(t->sums_used[word])];
+      hi_take_sample(t, *sum);
+      sum->weight = 0;
+    }
+}
+
 static inline uint32_t hi_samples_waiting(const struct hi_local *t) {
   const struct hi_thread *shared = t->shared;
   return (uint32_t)(shared->sample_head - __atomic_load_n(&shared->sample_tail, __ATOMIC_RELAXED));
@@ -40,8 +62,9 @@ static inline uint32_t hi_at_density(uint32_t number, uint32_t density) { return
 /* A short run would follow too few lines: in the first slices they are more, while the ring has room. */
 static inline uint32_t hi_choose_density(const struct hi_local *t) {
   if (HI_LIKELY(t->epoch > HI_DENSE_SLICES)) return 0;
-  if (hi_samples_waiting(t) > HI_SAMPLES / 4) return 0;
-  return t->epoch > HI_DENSE_SLICES / 4 ? 1 : 2;
+  uint32_t waiting = hi_samples_waiting(t);
+  if (waiting >= HI_SAMPLES / 4 * 3) return 0;
+  return t->epoch > HI_DENSE_SLICES / 4 || waiting >= HI_SAMPLES / 2 ? 1 : 2;
 }
 
 /* Draws how many lines are entered until the next is followed. The distance is random, with the
@@ -49,15 +72,16 @@ static inline uint32_t hi_choose_density(const struct hi_local *t) {
  * others. */
 static inline void hi_next_sample(struct hi_local *t) {
   t->sample_density = hi_choose_density(t);
-  t->sample_left = 1 + hi_random(t) % (2 * hi_at_density(HI_SAMPLE_PERIOD, t->sample_density) - 1);
+  uint32_t period = hi_at_density(HI_SAMPLE_PERIOD, t->sample_density);
+  t->sample_left = period / 2 + hi_random(t) % (period + 1);
 }
 
-/* The same from the thread's start on: each line has the same chance, also the first ones. */
+/* The same as the thread starts, somewhere in such a distance: each line has the same chance, also
+ * the first ones. The longer a distance is the more lines are in it. */
 static inline void hi_first_sample(struct hi_local *t) {
-  hi_next_sample(t);
-  uint32_t one = t->sample_left;
-  hi_next_sample(t);
-  if (one < t->sample_left) t->sample_left = one;
+  do hi_next_sample(t);
+  while (hi_random(t) % (2 * HI_SAMPLE_PERIOD) >= t->sample_left);
+  t->sample_left = 1 + hi_random(t) % t->sample_left;
 }
 
 static inline uint64_t *hi_hot_slot(struct hi_local *t, uint64_t line) {
@@ -84,18 +108,11 @@ static inline bool hi_sample_goes_on(struct hi_local *t, uint64_t tag, const str
   return !(tag & HI_DRAW) || hi_random(t) % HI_DRAW_MEAN;
 }
 
-/* True in one of 2^n cases. */
-static inline bool hi_one_in_power(struct hi_local *t, uint32_t n) { return !(hi_random(t) & ((1u << n) - 1)); }
-
-static inline uint32_t hi_thinning(uint64_t tag) { return (tag & HI_THINNING) >> HI_THINNING_SHIFT; }
 static inline uint32_t hi_density(uint64_t tag) { return (tag & HI_DENSITY) >> HI_DENSITY_SHIFT; }
 
 /* The same flags for an entry that goes on under another site, or after it was stale. */
-static inline uint64_t hi_continue_sample(struct hi_local *t, uint64_t tag) {
-  if (!(tag & HI_FOLLOWED)) return 0;
-  uint32_t n = hi_thinning(tag);
-  if (n < HI_MAX_THINNING && !(hi_random(t) % HI_MEAN_PIECES) && hi_one_in_power(t, n)) n++;
-  return HI_EXACT | HI_FOLLOWED | (tag & HI_DENSITY) | (uint64_t)n << HI_THINNING_SHIFT;
+static inline uint64_t hi_continue_sample(uint64_t tag) {
+  return tag & HI_FOLLOWED ? tag & (HI_EXACT | HI_FOLLOWED | HI_DENSITY) : 0;
 }
 
 /* Samples the n accesses of an entry that is evicted, if they are to be. A line that turns out to
@@ -109,13 +126,9 @@ static inline void hi_sample_evicted(struct hi_local *t, uint64_t tag, uint64_t 
   bool known = *hot == line;
   if (large) *hot = line;
   if (tag & HI_FOLLOWED) {
-    uint32_t thinning = large ? 0 : hi_thinning(tag) + hi_samples_waiting(t) / (HI_SAMPLES / 8);
-    if (!hi_one_in_power(t, thinning)) return;
-    sample.reads <<= thinning;
-    sample.writes <<= thinning;
     sample.weight = hi_at_density(HI_SAMPLE_PERIOD, hi_density(tag));
     if (large) sample.weight = sample.weight * HI_SAMPLE_LARGE / n;
   } else if (!known) return;
-  if (sample.weight) hi_take_sample(t, sample);
+  if (sample.weight) hi_sum_sample(t, sample);
 }
 #endif

@@ -93,6 +93,8 @@ struct hi_local {
   uint32_t sample_left;    /* lines to enter until the next that is followed... */
   uint32_t sample_density; /* ...and how many are, see HI_DENSITY */
   uint32_t random;
+  struct hi_sample *sample_sums; /* in the segment, see hi_sum_sample */
+  uint64_t sums_used[HI_SAMPLE_SUMS / 64];
   int64_t shared_left;          /* accesses to shared lines until some are reported, see line_observation.h */
   uint32_t observations_left;   /* budget of line observations for this slice */
   uint32_t next_page, page_end; /* page ids that are reserved and not used yet */

@@ -129,6 +129,9 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   hi_observe_slice(t);
   struct hi_thread *s = t->shared = &hi_run.threads[index];
   hi_first_sample(t);
+  t->sample_sums = hi_run.samples + HI_MAX_THREADS * HI_SAMPLES + index * HI_SAMPLE_SUMS;
+  memset(t->sample_sums, 0, HI_SAMPLE_SUMS * sizeof *t->sample_sums);
+  memset(t->sums_used, 0, sizeof t->sums_used);
   s->process = hi_run.process;
   s->creator = creator;
   s->tid = tid;

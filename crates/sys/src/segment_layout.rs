@@ -78,7 +78,7 @@ impl SegmentLayout {
             hooks: area(u64::from(wire::MAX_HOOKS) * 32),
             sites: area(u64::from(wire::MAX_SITES) * size_of::<wire::CodeSite>() as u64),
             events: area(u64::from(wire::EVENTS) * 64),
-            samples: area(threads * u64::from(wire::SAMPLES) * 24),
+            samples: area(threads * u64::from(wire::SAMPLES + wire::SAMPLE_SUMS) * 24),
             seen: area(
                 threads * u64::from(wire::OBSERVATIONS) * size_of::<wire::LineObservation>() as u64,
             ),

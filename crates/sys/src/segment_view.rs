@@ -250,6 +250,23 @@ impl Segment {
         first.wrapping_sub(tail)
     }
 
+    /// What a thread that could not flush its line cache summed of samples in its last slice.
+    pub fn for_each_sample_sum(&self, thread: u32, mut each: impl FnMut(wire::EvictionSample)) {
+        let [rings, sums] = [wire::SAMPLES, wire::SAMPLE_SUMS].map(|n| u64::from(n) * 24);
+        let behind_rings = self.layout().samples + u64::from(wire::MAX_THREADS) * rings;
+        let at = self.slot_offset(behind_rings, thread.into(), wire::MAX_THREADS, sums);
+        let mut page = WrittenPage::default();
+        for n in 0..u64::from(wire::SAMPLE_SUMS) {
+            let at = at.saturating_add(n * 24);
+            if page.is_written(at, |at| self.written_from(at)) {
+                let sum: wire::EvictionSample = self.read(at);
+                if sum.weight != 0 {
+                    each(sum);
+                }
+            }
+        }
+    }
+
     /// Calls `each` for all that a thread saw of shared lines since the last call. What the
     /// ring had no room for is not there.
     pub fn drain_line_observations(

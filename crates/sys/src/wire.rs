@@ -19,6 +19,7 @@ pub const SITE_PATH: u32 = 1;
 pub const TOUCH_FRAMES: usize = 6;
 pub const EVENTS: u32 = 1 << 16;
 pub const SAMPLES: u32 = 1024;
+pub const SAMPLE_SUMS: u32 = 128;
 pub const OBJECT_FREE: u32 = 1;
 pub const OBJECT_SITE: u32 = 1;
 pub const OBJECT_VARIABLE: u32 = 2;

@@ -143,6 +143,7 @@ fn constants(b: &mut Both) {
         ("HI_MAX_HOOKS", MAX_HOOKS),
         ("HI_EVENTS", EVENTS),
         ("HI_SAMPLES", SAMPLES),
+        ("HI_SAMPLE_SUMS", SAMPLE_SUMS),
         ("HI_OBSERVATIONS", OBSERVATIONS),
         ("1u << HI_LEFT_LOG2", LEFT_LINES),
         ("HI_SHARED_PERIOD", SHARED_PERIOD),

@@ -265,6 +265,10 @@ impl CollectorEngine {
         let (mut rows, mut most) = (Vec::new(), MOST_ROWS);
         for (slot, thread) in self.owners_among(slots) {
             let key = self.target_state.threads.key(&self.segment, slot);
+            self.segment.for_each_sample_sum(slot, |sample| {
+                let target = &mut self.target_state;
+                (self.samples).add(&sample, &self.segment, thread.process, target);
+            });
             for_each_unflushed(&self.segment, &thread, &self.deadline, |left| {
                 let counts = [left.reads, left.writes, 0];
                 if let Some((id, count)) = left.object_count() {
