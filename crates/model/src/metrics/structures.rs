@@ -67,7 +67,7 @@ pub struct StructureMetrics {
     pub first_touch_accuracy: Option<f64>,
     /// Threads that touched its pages first, with how many, most first.
     pub first_touch: Vec<(ThreadIx, u64)>,
-    /// The source line that touched most of its pages first.
+    /// The source line that touched more of its pages first than others did; `None` where it is not known of most.
     pub first_touch_line: Option<TouchingLine>,
 }
 
@@ -253,8 +253,8 @@ fn metrics_of_structure(
         exclusivity: exclusivity_of(pages.table, each(), nodes, node_of).map(|e| e.app),
         first_touch_accuracy: accuracy_of(pages.table, each(), nodes, node_of, place)
             .map(|a| a.app),
+        first_touch_line: first_touch_line(profile, object, &first_touch),
         first_touch,
-        first_touch_line: first_touch_line(profile, object),
     }
 }
 
@@ -264,8 +264,16 @@ fn fetch_share(all: Option<u64>, fetches: u64) -> Option<f64> {
     Some(ratio_or_zero(fetches, all).min(1.0))
 }
 
-/// The line that touched most pages of an object first, whatever thread ran it.
-fn first_touch_line(profile: &Profile, object: usize) -> Option<TouchingLine> {
+/// Of the pages of an object, of which a line touched at least one in so many first to be told of.
+const FEWEST_TOUCHED: u64 = 10;
+
+/// The line that touched most pages of an object first, whatever thread ran it. Pages that code without source
+/// touched have no line: one that touched a few says nothing about the others.
+fn first_touch_line(
+    profile: &Profile,
+    object: usize,
+    touched: &[(ThreadIx, u64)],
+) -> Option<TouchingLine> {
     let own = profile.first_touch_lines.iter();
     let own = own.filter(|l| l.object.at() == object && l.line > 0);
     let mut lines: BTreeMap<(&str, u32, &str), Vec<&FirstTouchLine>> = BTreeMap::new();
@@ -277,6 +285,10 @@ fn first_touch_line(profile: &Profile, object: usize) -> Option<TouchingLine> {
     let (_, rows) = lines.into_iter().max_by_key(|(_, rows)| sum(rows))?;
     let most = rows.iter().max_by_key(|l| (l.pages, Reverse(l.thread)))?;
     let pages = sum(&rows);
+    let all: u64 = touched.iter().map(|&(_, pages)| pages).sum();
+    if pages.saturating_mul(FEWEST_TOUCHED) < all {
+        return None;
+    }
     let parallel: u64 = rows.iter().filter(|l| l.in_parallel).map(|l| l.pages).sum();
     Some(TouchingLine {
         file: most.file.clone(),

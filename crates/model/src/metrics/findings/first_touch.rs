@@ -277,7 +277,7 @@ fn touching_line_text(case: &FindingContext, structure: &StructureMetrics) -> Op
         "" => String::new(),
         name => format!(", in {}", shortened(name)),
     };
-    let file = file_name(&line.file);
+    let at = format!("{}:{}{function}", file_name(&line.file), line.line);
     let region = match line.in_parallel {
         Some(true) if uses_openmp(case) => ", inside a parallel region",
         Some(true) => ", in a thread that the program started",
@@ -294,6 +294,13 @@ fn touching_line_text(case: &FindingContext, structure: &StructureMetrics) -> Op
         "" => String::new(),
         calls => format!(" It was called from {calls}."),
     };
+    let all: u64 = structure.first_touch.iter().map(|&(_, pages)| pages).sum();
+    if line.pages * 2 < all {
+        let share = format_percent(ratio_or_zero_f64(line.pages as f64, all as f64));
+        return Some(format!(
+            "{share} of the first touches are at {at}{region}, the others elsewhere.{called}"
+        ));
+    }
     let change = match (
         mapped_file(case, structure),
         earlier_owner(case, structure, line),
@@ -303,8 +310,7 @@ fn touching_line_text(case: &FindingContext, structure: &StructureMetrics) -> Op
         (None, Some(owner)) => format!(", when the memory was that of {}", structure_label(owner)),
     };
     Some(format!(
-        "The first touch is at {file}:{}{function}{region}{change}.{called}",
-        line.line
+        "The first touch is at {at}{region}{change}.{called}"
     ))
 }
 
