@@ -153,12 +153,19 @@ static void fill_request(void *wrap, struct request *r, uint32_t which) {
   }
 }
 
+/* What `before` leaves of a call that counts as none. */
+static struct request no_call;
+
 /* `*data` is the kind of function on entry; it becomes the request, or NULL if the result is not
  * needed. */
 static void before(void *wrap, void **data) {
   void *dc = drwrap_get_drcontext(wrap);
-  uint32_t which = (uint32_t)(ptr_uint_t)*data;
+  uint32_t kind = (uint32_t)(ptr_uint_t)*data, which = kind & ~HI_ALLOC_OUT_OF_LINE;
   ptr_uint_t depth = (ptr_uint_t)drmgr_get_tls_field(dc, depth_slot);
+  if (kind != which && argument(wrap, 0) <= HI_INLINED_MOST) {
+    *data = &no_call;
+    return;
+  }
   drmgr_set_tls_field(dc, depth_slot, (void *)(depth + 1));
   *data = NULL;
   if (depth) return;
@@ -176,6 +183,7 @@ static void before(void *wrap, void **data) {
 }
 
 static void after(void *wrap, void *data) {
+  if (data == &no_call) return;
   void *dc = wrap ? drwrap_get_drcontext(wrap) : dr_get_current_drcontext();
   ptr_uint_t depth = (ptr_uint_t)drmgr_get_tls_field(dc, depth_slot);
   if (depth) drmgr_set_tls_field(dc, depth_slot, (void *)(depth - 1));

@@ -318,6 +318,11 @@ void alloc_init(void);
 void alloc_forget_lock(void);
 void alloc_wrap(const module_data_t *module, const struct exports *exports);
 void alloc_wrap_hook(app_pc function, uint32_t which);
+/* With a HI_ALLOC_*: what callers that have the rest of an allocation function within their own code call. Small
+ * blocks are often taken and given back without it, so that only those of more than HI_INLINED_MOST bytes are
+ * counted, which are not (jemalloc 5.3: SC_SMALL_MAXCLASS is 14 KiB with pages of 4 KiB). */
+#define HI_ALLOC_OUT_OF_LINE 0x100u
+#define HI_INLINED_MOST (14u << 10)
 struct allocation_function {
   const char *name;
   uint32_t which; /* HI_ALLOC_* */

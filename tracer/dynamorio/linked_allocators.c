@@ -13,6 +13,11 @@ static const struct allocation_function own[] = {
     {"rallocx", HI_ALLOC_REALLOC},
     {"dallocx", HI_ALLOC_FREE},
     {"sdallocx", HI_ALLOC_FREE},
+    /* jemalloc: what is left of malloc, free and sdallocx where they were made part of the code that calls them, as
+     * by optimisation when linking */
+    {"malloc_default", HI_ALLOC_MALLOC | HI_ALLOC_OUT_OF_LINE},
+    {"free_default", HI_ALLOC_FREE},
+    {"sdallocx_default", HI_ALLOC_FREE},
     /* mimalloc and oneTBB: the alignment comes last */
     {"zalloc", HI_ALLOC_MALLOC},
     {"malloc_aligned", HI_ALLOC_MALLOC},
@@ -91,7 +96,7 @@ static uint32_t find(const module_data_t *m, const struct elf_file *f, struct fo
 /* Whether one with the same beginning does this. */
 static bool has(const struct found *found, uint32_t n, const struct found *like, uint32_t which) {
   for (uint32_t i = 0; i < n; i++)
-    if (found[i].which == which && found[i].prefix == like->prefix &&
+    if ((found[i].which & ~HI_ALLOC_OUT_OF_LINE) == which && found[i].prefix == like->prefix &&
         memcmp(found[i].name, like->name, like->prefix) == 0)
       return true;
   return false;

@@ -132,6 +132,8 @@ fn built(name: &str) -> String {
              gcc -O1 -g -DPREFIX=scalable_ -o exported {SOURCES}/allocator.c -L. -lscalable -Wl,-rpath,$PWD
              gcc -O1 -DALLOCATOR -DPREFIX=_own_je_ -c -o own.o {SOURCES}/allocator.c
              gcc -O1 -g -DPREFIX=_own_je_ -o linked {SOURCES}/allocator.c own.o
+             gcc -O1 -DALLOCATOR -c -o rest.o {SOURCES}/inlined_allocator.c
+             gcc -O1 -g -o inlined {SOURCES}/inlined_allocator.c rest.o
              gcc -std=gnu11 -O1 -g -o callers {SOURCES}/callers.c
              gcc -std=gnu11 -O1 -g -o sites {SOURCES}/sites.c
              objcopy --dump-section .eh_frame=frames callers

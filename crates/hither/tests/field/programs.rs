@@ -60,6 +60,20 @@ fn blocks_of_allocators_with_names_of_their_own() {
     }
 }
 
+/// DuckDB is linked so: all of its tables and columns were one mapping of jemalloc's. Of small blocks it is not seen who
+/// gives them back, so that they count for nobody rather than for who had the memory first.
+#[test]
+fn blocks_of_an_allocator_that_is_partly_in_its_callers() {
+    let profile = check(&[&built("inlined")], 1, 1);
+    for (name, words) in [("first", 100_000), ("second", 200_000)] {
+        let block = profile.objects.iter().find(|o| o.name == name);
+        let block = block.map(|o| (o.size, o.writes));
+        assert_eq!(block, Some((8 * words, words)), "{name}");
+    }
+    let small = profile.objects.iter().find(|o| o.name == "small");
+    assert!(small.is_none(), "{small:?}");
+}
+
 /// As patchelf leaves many libraries of Python wheels. The tracer crashed there, or found none of its functions.
 #[test]
 fn libraries_whose_tables_were_moved() {
