@@ -10,6 +10,9 @@ use hither_sys::wire;
 /// Share of the accesses that sampling may leave out of the totals without a word.
 const MOST_UNSEEN: f64 = 0.05;
 
+/// Share of the samples that may be lost without a word: by chance alone the shares of lines vary by more.
+const MOST_LOST: f64 = 0.01;
+
 /// What could not be seen, a sentence each.
 pub fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost) -> Vec<String> {
     let lost = engine.segment.lost();
@@ -110,11 +113,13 @@ pub fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost)
             )
         ),
     );
+    let samples = engine.samples.taken.saturating_add(cost.lost_samples);
     say(
-        cost.lost_samples > 0,
+        cost.lost_samples as f64 > samples as f64 * MOST_LOST,
         format!(
-            "{} lost: source lines and estimated counts of data structures are less sure.",
-            plural(cost.lost_samples, "sample was", "samples were")
+            "{} of {} lost: source lines and estimated counts of data structures are less sure.",
+            cost.lost_samples,
+            plural(samples, "sample was", "samples were")
         ),
     );
     say(scale.unseen > MOST_UNSEEN, format!(

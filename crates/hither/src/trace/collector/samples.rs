@@ -39,6 +39,8 @@ pub struct SampleTally {
     pub lines: HashMap<(SampleTarget, CodePlace), [u64; 3]>,
     pub small_blocks: SmallBlockPlaces,
     codes: HashMap<u32, CodePlace>,
+    /// Samples that were added.
+    pub taken: u64,
     pub overwritten: u64,
     pub dropped: u64,
 }
@@ -65,6 +67,7 @@ impl SampleTally {
         process: u32,
         target: &mut TargetState,
     ) {
+        self.taken += 1;
         let id = u32::from(sample.object);
         let object = (id != 0).then(|| target.object_counted_as((process, id), segment));
         let place = target.regions.locate(process, sample.address);

@@ -158,7 +158,7 @@ impl Fake {
         self.put32(at, wire::PROCESS_EXITED);
     }
 
-    fn thread_at(&self, slot: u32) -> u64 {
+    pub fn thread_at(&self, slot: u32) -> u64 {
         self.engine.segment.layout().threads + u64::from(slot) * size_of::<SegmentThread>() as u64
     }
 

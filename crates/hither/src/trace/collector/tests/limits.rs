@@ -1,7 +1,7 @@
 //! What a profile says of limits that take a large machine, or hours, to reach: the tracer counts what exceeded them.
 use super::fake::Fake;
 use super::NoNames;
-use hither_sys::wire::SegmentHeader;
+use hither_sys::wire::{SegmentHeader, SegmentThread};
 use std::mem::offset_of;
 
 #[track_caller]
@@ -24,6 +24,27 @@ fn what_exceeded_a_limit_of_the_tracer_is_said() {
         (offset_of!(SegmentHeader, lost_events), 4, "4 events (mappings, allocations) were lost: some pages and data structures have no name."),
     ] {
         check(counter, lost, said);
+    }
+}
+
+/// Most programs lose some on a busy machine.
+#[test]
+fn only_a_loss_that_could_be_noticed_is_told_of() {
+    for (lost, said) in [
+        (2, &[][..]),
+        (
+            3,
+            &["3 of 203 samples were lost: source lines and estimated counts of data structures are less sure."][..],
+        ),
+    ] {
+        let mut f = Fake::with_thread();
+        f.page(64, 0x404000, 1, 1);
+        f.site(1, 0x401010);
+        for _ in 0..200 {
+            f.sample(1, (0x404000, 0), 1, 1, 1);
+        }
+        f.put64(f.thread_at(1) + offset_of!(SegmentThread, lost_samples) as u64, lost);
+        assert_eq!(f.finish(&mut NoNames).meta.limits, said, "{lost}");
     }
 }
 
