@@ -132,6 +132,7 @@ static uint32_t shared_page(struct hi_local *t, uint64_t page, uint32_t site, co
     describe(t, id, page, 1 + (uint64_t)chunk * HI_CHUNK_PAGES + within, site);
   /* Other processes may have its lines at other addresses, and so sample others of them. */
   id |= HI_PAGE_SPLIT;
+  hi_mark_mapped(page);
   __atomic_store_n(&hi_run.pagemap[page], id, __ATOMIC_RELEASE);
   return id;
 }
@@ -150,6 +151,7 @@ uint32_t hi_new_page(struct hi_local *t, uint64_t page, uint32_t site) {
     return HI_PAGE_NONE;
   }
   uint32_t id = t->next_page, found = 0;
+  hi_mark_mapped(page);
   if (!__atomic_compare_exchange_n(&hi_run.pagemap[page], &found, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     return found;
   t->next_page++;

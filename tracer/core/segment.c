@@ -8,6 +8,7 @@
 struct hi_run hi_run;
 
 #define HI_MAP_PAGES (1ull << 35) /* 47-bit addresses in 4 KiB pages */
+#define MAPPED_BYTES ((HI_MAP_PAGES >> HI_EXTENT_SHIFT) / 8)
 
 static void *at(uint64_t offset) { return (char *)hi_run.header + offset; }
 
@@ -103,7 +104,8 @@ bool hi_attach(const char *path) {
   close(fd);
   if (map == MAP_FAILED) return false;
   hi_run.pagemap = hi_reserve(HI_MAP_PAGES * sizeof(uint32_t));
-  hi_run.substitute = hi_run.pagemap ? hi_reserve(size) : NULL;
+  hi_run.mapped = hi_run.pagemap ? hi_reserve(MAPPED_BYTES) : NULL;
+  hi_run.substitute = hi_run.mapped ? hi_reserve(size) : NULL;
   if (!hi_run.substitute) {
     munmap(map, size);
     return false;
@@ -138,4 +140,7 @@ bool hi_detach(void) {
 }
 
 /* In the child of a fork: its copies of the parent's pages are pages with ids of their own. */
-void hi_process_wipe_map(void) { madvise(hi_run.pagemap, HI_MAP_PAGES * sizeof(uint32_t), MADV_DONTNEED); }
+void hi_process_wipe_map(void) {
+  madvise(hi_run.pagemap, HI_MAP_PAGES * sizeof(uint32_t), MADV_DONTNEED);
+  madvise(hi_run.mapped, MAPPED_BYTES, MADV_DONTNEED);
+}

@@ -78,10 +78,26 @@ void hi_unmap_pages(struct hi_local *t, uint64_t address, uint64_t length) {
   uint64_t pages = (length + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;
   if (page + pages > HI_ADDRESS_MASK >> HI_PAGE_SHIFT) return;
   hi_shared_remove(page, pages);
-  for (uint64_t i = 0; i < pages; i++) {
-    if (!hi_run.pagemap[page + i]) continue;
-    hi_forget_page(t, page + i);
-    uint32_t id = __atomic_exchange_n(&hi_run.pagemap[page + i], 0, __ATOMIC_RELAXED);
-    if (id) hi_end_page(hi_page_id(id));
-  }
+  const uint64_t end = page + pages;
+  while ((page = hi_next_mapped(page, end)) < end)
+    for (const uint64_t stop = hi_extent_end(page, end); page < stop; page++) {
+      if (!hi_run.pagemap[page]) continue;
+      hi_forget_page(t, page);
+      uint32_t id = __atomic_exchange_n(&hi_run.pagemap[page], 0, __ATOMIC_RELAXED);
+      if (id) hi_end_page(hi_page_id(id));
+    }
+}
+
+/* The pages keep their ids, and so their counts, at a new address, where nothing is mapped any more. */
+void hi_move_pages(struct hi_local *t, uint64_t from, uint64_t to, uint64_t pages) {
+  const uint64_t end = from + pages;
+  for (uint64_t page = from; (page = hi_next_mapped(page, end)) < end;)
+    for (const uint64_t stop = hi_extent_end(page, end); page < stop; page++) {
+      uint32_t id = hi_run.pagemap[page];
+      if (!id) continue;
+      hi_forget_page(t, page);
+      hi_mark_mapped(to + (page - from));
+      hi_run.pagemap[to + (page - from)] = id;
+      hi_run.pagemap[page] = 0;
+    }
 }

@@ -63,6 +63,7 @@ struct hi_run {
   void *substitute;                /* private memory of the segment's size, see hi_detach */
   uint64_t size;
   uint32_t *pagemap; /* page number -> page id, or id | HI_PAGE_SPLIT; private to the process, wiped on fork */
+  uint64_t *mapped;  /* a bit for each extent of page numbers of which one has had an id; as private */
   uint64_t stack_top, stack_limit; /* of the main stack, which grows down to the limit; 0: not known */
   uint32_t line_log2;
   uint32_t index_mask; /* entries in the largest line cache - 1 */
@@ -310,6 +311,33 @@ void hi_end_page(uint32_t page);
 void hi_end_unused_pages(struct hi_local *t);
 uint64_t hi_alias_of(uint32_t process, uint32_t chunk);
 
+/* Programs reserve terabytes and touch little of them: entries of the page map where no page has an id are neither read
+ * nor written, which takes time for each, and memory. An extent is as many entries as lie on a page. */
+#define HI_EXTENT_SHIFT 10u
+
+/* Call before a page gets its id. */
+static inline void hi_mark_mapped(uint64_t page) {
+  uint64_t extent = page >> HI_EXTENT_SHIFT, bit = 1ull << (extent % 64), *word = &hi_run.mapped[extent / 64];
+  if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit)) __atomic_or_fetch(word, bit, __ATOMIC_RELAXED);
+}
+
+/* The first page number from `page` on that is in such an extent; `end` if none is before that. */
+static inline uint64_t hi_next_mapped(uint64_t page, uint64_t end) {
+  while (page < end) {
+    uint64_t extent = page >> HI_EXTENT_SHIFT;
+    uint64_t left = __atomic_load_n(&hi_run.mapped[extent / 64], __ATOMIC_RELAXED) >> (extent % 64);
+    if (left & 1) return page;
+    page = (extent + (left ? (uint64_t)__builtin_ctzll(left) : 64 - extent % 64)) << HI_EXTENT_SHIFT;
+  }
+  return end;
+}
+
+/* Where its extent ends, or `end`. */
+static inline uint64_t hi_extent_end(uint64_t page, uint64_t end) {
+  uint64_t next = ((page >> HI_EXTENT_SHIFT) + 1) << HI_EXTENT_SHIFT;
+  return next < end ? next : end;
+}
+
 /* The entry of the page map for an address. */
 static inline uint32_t hi_page_of(struct hi_local *t, uint64_t address, uint32_t site) {
   uint32_t id = __atomic_load_n(&hi_run.pagemap[address >> HI_PAGE_SHIFT], __ATOMIC_RELAXED);
@@ -324,6 +352,7 @@ void hi_shared_add(struct hi_shared_map map);
 void hi_shared_remove(uint64_t page, uint64_t pages);
 bool hi_shared_find(uint64_t page, struct hi_shared_map *out);
 void hi_unmap_pages(struct hi_local *t, uint64_t address, uint64_t length);
+void hi_move_pages(struct hi_local *t, uint64_t from, uint64_t to, uint64_t pages);
 
 /* events.c */
 void hi_emit(struct hi_local *t, uint8_t kind, uint16_t aux, const uint64_t *a, int n, const char *text);

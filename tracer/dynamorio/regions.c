@@ -250,12 +250,10 @@ static void remapped(void *dc, struct hi_local *t, const uint64_t *a, uint64_t a
   struct hi_shared_map map;
   bool shared = hi_shared_find(from, &map);
   uint64_t keep = old_pages < new_pages ? old_pages : new_pages;
-  if (from != to)
-    for (uint64_t i = 0; i < keep; i++) {
-      if (hi_run.pagemap[from + i]) hi_forget_page(t, from + i);
-      hi_run.pagemap[to + i] = hi_run.pagemap[from + i];
-      hi_run.pagemap[from + i] = 0;
-    }
+  if (from != to) {
+    hi_unmap_pages(t, address, new_pages << HI_PAGE_SHIFT); /* what was mapped there */
+    hi_move_pages(t, from, to, keep);
+  }
   if (shared) hi_shared_remove(from, old_pages);
   if (shared) hi_shared_add((struct hi_shared_map){to, new_pages, map.dev, map.ino, map.first + (from - map.page)});
   if (old_pages > new_pages)

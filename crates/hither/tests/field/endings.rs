@@ -111,8 +111,6 @@ fn signals_reach_the_program() {
     }
 }
 
-const LIMITED: [&str; 7] = ["timeout", "-s", "KILL", "20", HITHER, "trace", "-q"];
-
 /// One signal, to a loop that never leaves the code cache: most arrive while the tracer's own code runs.
 #[test]
 fn a_signal_reaches_a_loop_that_only_computes() {

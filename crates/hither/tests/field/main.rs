@@ -98,6 +98,9 @@ fn check(line: &[&str], processes: usize, threads: usize) -> Profile {
     check_in(&Place::new(), line, &Expected { processes, threads })
 }
 
+/// What takes longer has failed.
+const LIMITED: [&str; 7] = ["timeout", "-s", "KILL", "20", HITHER, "trace", "-q"];
+
 /// A program built from a file of this folder, once per run of the tests.
 fn built(name: &str) -> String {
     static BUILT: OnceLock<TempDir> = OnceLock::new();
@@ -134,6 +137,7 @@ fn built(name: &str) -> String {
              gcc -O1 -g -DPREFIX=_own_je_ -o linked {SOURCES}/allocator.c own.o
              gcc -O1 -DALLOCATOR -c -o rest.o {SOURCES}/inlined_allocator.c
              gcc -O1 -g -o inlined {SOURCES}/inlined_allocator.c rest.o
+             gcc -std=gnu11 -O1 -g -o reserved {SOURCES}/reserved.c
              gcc -std=gnu11 -O1 -g -o callers {SOURCES}/callers.c
              gcc -std=gnu11 -O1 -g -o sites {SOURCES}/sites.c
              objcopy --dump-section .eh_frame=frames callers

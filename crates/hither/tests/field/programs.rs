@@ -1,5 +1,6 @@
 //! Programs from Debian, and small ones that do what tracers trip over.
 use super::*;
+use hither_profile::RegionKind;
 
 #[test]
 fn threads_in_all_ways() {
@@ -91,6 +92,23 @@ fn address_spaces_that_change() {
     let program = built("abuse");
     let children = format!("{program} brk; {program} brk | cat; true");
     check(&["sh", "-c", &children], 4, 1);
+}
+
+/// MariaDB reserves 8 TiB and gives them back at its end, which took 10 s. What is moved took memory for each page.
+#[test]
+fn reserved_address_space_costs_nothing() {
+    let place = Place::new();
+    let program = built("reserved");
+    let line = [&LIMITED[..], &["-o", "traced", "--", &program]].concat();
+    let traced = run(place.command(&line));
+    assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
+    let profile = place.profile();
+    let pages = profile.pages.iter();
+    let mapped = pages.filter(|u| profile.regions[u.region.at()].kind == RegionKind::Mmap);
+    let writes: u64 = mapped.map(|u| u.writes).sum();
+    // And some of ld.so's.
+    let made = 4 * 8 * 512;
+    assert!((made..made + 2000).contains(&writes), "{writes}");
 }
 
 /// Under filters that would not let the tracer itself go on.
