@@ -94,34 +94,6 @@ fn the_first_touch_is_in_a_parallel_region() {
     );
 }
 
-/// Code without source, as a compiled extension of Python has, touched the others.
-#[test]
-fn a_line_that_touched_a_few_of_the_pages_first_is_not_the_line_to_change() {
-    let told = |pages: u64| {
-        let mut made = blocks(|_| 0);
-        made.profile.first_touch_lines = vec![FirstTouchLine {
-            file: "/src/set.c".to_owned(),
-            line: 7,
-            function: "resize".to_owned(),
-            path: "main (app.c:20);resize (set.c:7)".to_owned(),
-            pages,
-            ..FirstTouchLine::default()
-        }];
-        let evidence = made.finds(first_touch::find).evidence;
-        evidence.into_iter().find(|e| e.contains("set.c:7"))
-    };
-    assert_eq!(told(3), None);
-    assert_eq!(
-        told(16).as_deref(),
-        Some(
-            "25 % of the first touches are at set.c:7, in resize, outside of any parallel region, the \
-             others elsewhere. It was called from main (app.c:20)."
-        )
-    );
-    let most = told(32).expect("a line");
-    assert!(most.contains(": that is the line to change."), "{most}");
-}
-
 /// No initialisation of the program's decides where a file's pages lie, nor does a policy of the mapping.
 #[test]
 fn mapped_files_are_repaired_in_the_page_cache() {

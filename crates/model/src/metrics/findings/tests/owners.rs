@@ -98,6 +98,34 @@ fn the_first_touch_of_memory_that_was_given_back_is_not_the_line_to_change() {
     assert!(told("main").contains(": that is the line to change. It was called"));
 }
 
+/// Code without source, as a compiled extension of Python has, touched the others.
+#[test]
+fn a_line_that_touched_a_few_of_the_pages_first_is_not_the_line_to_change() {
+    let told = |pages: u64| {
+        let mut made = blocks(|_| 0);
+        made.profile.first_touch_lines = vec![FirstTouchLine {
+            file: "/src/set.c".to_owned(),
+            line: 7,
+            function: "resize".to_owned(),
+            path: "main (app.c:20);resize (set.c:7)".to_owned(),
+            pages,
+            ..FirstTouchLine::default()
+        }];
+        let evidence = made.finds(first_touch::find).evidence;
+        evidence.into_iter().find(|e| e.contains("set.c:7"))
+    };
+    assert_eq!(told(3), None);
+    assert_eq!(
+        told(16).as_deref(),
+        Some(
+            "25 % of the first touches are at set.c:7, in resize, outside of any parallel region, the \
+             others elsewhere. It was called from main (app.c:20)."
+        )
+    );
+    let most = told(32).expect("a line");
+    assert!(most.contains(": that is the line to change."), "{most}");
+}
+
 /// A region that OpenMP runs is one also where a single thread has all of its rounds.
 #[test]
 fn a_region_that_one_thread_does_alone_is_no_place_outside_of_regions() {
