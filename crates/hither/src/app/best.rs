@@ -163,14 +163,17 @@ fn in_rounds(
     Ok(found.map(|(.., best)| best))
 }
 
-/// Of the policies that were compared, the system and so many of the fastest.
+/// Of the policies that were compared, the system and so many of the fastest. What is not among the forecast's lost a race.
 fn promising(
     compared: &[PolicyPair],
     forecast: &PlacementComparison,
     most: usize,
 ) -> Vec<PolicyPair> {
     let ratio = |p: &PredictedPlacement| p.relative.time.map_or(1.0, |time| time.value);
-    let all = compared.iter().zip(&forecast.placements);
+    let all = compared.iter().filter_map(|pair| {
+        let mut placements = forecast.placements.iter();
+        Some((pair, placements.find(|p| p.name == pair.name())?))
+    });
     let (system, mut others): (Vec<_>, Vec<_>) =
         all.partition(|(pair, _)| pair.threads == ThreadPolicyArg::Os);
     others.sort_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b)));

@@ -23,7 +23,7 @@ impl CacheHierarchy {
 
     /// Puts an entry into its set of the private hierarchy's cache of a level.
     #[inline]
-    fn insert_entry(&mut self, l1: usize, level: usize, set: usize, new: u32) {
+    pub(super) fn insert_entry(&mut self, l1: usize, level: usize, set: usize, new: u32) {
         if new & WRITABLE == 0 {
             let cache = self.tree.cache(l1, level);
             self.lines.add_sharer(line_of(new), level, cache);

@@ -97,18 +97,8 @@ impl CacheHierarchy {
         new
     }
 
-    /// From now on nothing waits and nothing is prefetched.
-    pub fn begin_functional_warming(&mut self) {
-        self.set_timed(false);
-        self.looks_ahead = false;
-    }
-
-    pub fn end_functional_warming(&mut self, machine: &SimulatedMachine, timed: bool) {
-        self.set_timed(timed);
-        self.looks_ahead = looks_ahead(machine);
-    }
-
-    fn set_timed(&mut self, timed: bool) {
+    /// Whether anything waits from now on.
+    pub(super) fn set_timed(&mut self, timed: bool) {
         self.interconnect.timed = timed;
         self.memory.timed = timed;
         self.under_way.timed = timed;
@@ -238,7 +228,7 @@ impl CacheHierarchy {
 
     /// Looks for a line at a level; its place, moved to the front.
     #[inline]
-    fn look_up(&mut self, r: &mut LineRequest, level: usize) -> Option<usize> {
+    pub(super) fn look_up(&mut self, r: &mut LineRequest, level: usize) -> Option<usize> {
         let counts = &mut self.counts.levels[level];
         counts.accesses += u64::from(!r.ahead);
         counts.touches += u64::from(r.ahead);
@@ -381,6 +371,6 @@ impl CacheHierarchy {
 }
 
 /// Whether any level has a prefetcher.
-fn looks_ahead(machine: &SimulatedMachine) -> bool {
+pub(super) fn looks_ahead(machine: &SimulatedMachine) -> bool {
     machine.levels.iter().any(|level| level.prefetch.is_some())
 }

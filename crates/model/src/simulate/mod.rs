@@ -7,6 +7,7 @@
 //! `directory`, `sharer_sets`, `cache_tree`) over the interconnect (`interconnect`) to memory
 //! (`dram`), with prefetchers beside it (`prefetcher`); lines that have not arrived yet are waited
 //! for (`outstanding_misses`). `software_prefetch` only makes the simulator itself faster.
+//! `functional_warming` fills caches with what was used before.
 //!
 //! `replay_input/` is the input: where a placement has threads and pages over time, windows in
 //! parts. `machine_file/` makes the machine of a topology and a machine file.
@@ -20,6 +21,7 @@ mod dram;
 pub mod energy;
 mod first_level;
 mod frame_table;
+pub mod functional_warming;
 mod hierarchy;
 mod instruction_window;
 mod interconnect;
@@ -149,24 +151,6 @@ impl<'a> Simulation<'a> {
         self.play_part(source, setup, counted)
     }
 
-    /// Fills the caches with what was used before a window (functional warming, as in SMARTS): nothing waits, is
-    /// prefetched or counted.
-    ///
-    /// # Errors
-    /// As [`Simulation::play_window`].
-    pub fn warm_caches(
-        &mut self,
-        source: &mut dyn AccessSource,
-        setup: &WindowSetup,
-    ) -> Result<(), SimulationError> {
-        let timed = std::mem::replace(&mut self.timed, false);
-        self.hierarchy.begin_functional_warming();
-        let warmed = self.play_window(source, setup, false);
-        self.hierarchy.end_functional_warming(self.machine, timed);
-        self.timed = timed;
-        warmed.map(|_| ())
-    }
-
     /// Plays a further part of the window: each thread continues when it has finished the parts
     /// before. The part's time is what it adds to the window's.
     ///
@@ -179,10 +163,7 @@ impl<'a> Simulation<'a> {
         counted: bool,
     ) -> Result<WindowOutcome, SimulationError> {
         for &thread in source.threads() {
-            match setup.units.get(thread as usize) {
-                Some(&unit) if (unit as usize) < self.machine.units.len() => {}
-                _ => return Err(SimulationError::Unit(thread)),
-            }
+            self.check_unit(thread, setup)?;
         }
         let begin = self.now;
         self.hierarchy.clear_counts(self.machine);
@@ -220,6 +201,13 @@ impl<'a> Simulation<'a> {
             }
         }
         Ok(outcome)
+    }
+
+    /// Whether a thread has a unit of the machine.
+    fn check_unit(&self, thread: u32, setup: &WindowSetup) -> Result<(), SimulationError> {
+        let unit = setup.units.get(thread as usize).copied();
+        let known = unit.filter(|unit| (*unit as usize) < self.machine.units.len());
+        known.map(|_| ()).ok_or(SimulationError::Unit(thread))
     }
 
     /// What the hierarchy counted, and the threads' sums.

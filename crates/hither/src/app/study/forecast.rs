@@ -118,6 +118,12 @@ impl CandidateResult {
         self.seeds.iter().map(of_seed).collect()
     }
 
+    /// How many windows each seed has.
+    #[cfg(test)]
+    pub fn windows(&self) -> usize {
+        self.seeds.iter().map(Vec::len).min().unwrap_or(0)
+    }
+
     /// Seconds, mean over the seeds.
     pub fn seconds(&self, model: &SimMachine) -> f64 {
         let all = self.samples(model, run_time);

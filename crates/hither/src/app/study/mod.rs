@@ -8,8 +8,10 @@
 mod candidates;
 mod forecast;
 pub mod options;
+mod placement_study;
 mod predict;
 pub mod progress;
+mod race;
 mod replay;
 pub mod run_recording;
 mod shared_starts;

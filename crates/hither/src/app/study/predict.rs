@@ -2,13 +2,13 @@
 use anyhow::{anyhow, Result};
 use hither_profile::{LinkEndpoints, PlacementComparison, SimulatedSample};
 
-use super::candidates::{wanted_policies, CandidatePlanner, PlacementCandidate};
+use super::candidates::wanted_policies;
 use super::forecast::CandidateResult;
 use super::options::{ShortStudy, SimOptions};
+use super::placement_study::PlacementStudy;
 use super::progress::Progress;
-use super::replay::{side_by_side, AddressGroup, ReplayMonitor, ReplaySetup, WindowParts};
+use super::replay::{ReplayMonitor, ReplaySetup};
 use super::run_recording::{RunRecording, SimWindow, FEW_WINDOWS};
-use super::shared_starts::SharedStarts;
 use super::sim_machine::SimMachine;
 use super::structures::StructureIndex;
 use super::verdict;
@@ -16,14 +16,15 @@ use super::warm_up::{self, LineTraffic, WarmUp};
 use crate::app::policy_pair::ThreadPolicyArg;
 use hither_model::simulate::replay_input::cache_warming::CacheWarming;
 use hither_model::simulate::replay_input::page_homes::PageHomeRule;
-use hither_model::simulate::replay_input::replay_plan::ReplayPlan;
 use hither_model::units::percent;
 
 /// Windows of a short study: of two, nothing could be said of how they differ.
 const LEAST_WINDOWS: u64 = 3;
 const MOST_WINDOWS: u64 = 64;
-/// The share of what is played of a window that only warms the caches.
-const COLD: f64 = 0.25;
+/// The share of what is played of a window that only warms the caches, and how many accesses of a thread do at most: its own caches
+/// hold some thousand lines, and the larger ones are filled before.
+pub const COLD: f64 = 0.25;
+const COLD_OF_THREAD: u64 = 62_500;
 
 /// What the placements that are asked for are predicted to do.
 ///
@@ -59,10 +60,16 @@ pub fn forecast_with_seed_error(
             (recording.windows(options.accesses, before), warm)
         }
     };
+    let played = played_share(options, &windows);
+    let left_out = match (options.short, warming) {
+        (Some(_), Some(_)) => left_out_share(&windows, played, recording.input.placed.len()),
+        _ => 0.0,
+    };
     let study = PlacementStudy {
         options,
         stand: ReplaySetup {
-            played: played_share(options, &windows),
+            played,
+            left_out,
             ..replay_setup(options, recording, (&windows, warming), model)
         },
         progress,
@@ -129,6 +136,7 @@ fn replay_setup<'a>(
         model,
         rule: options.pages,
         played: 1.0,
+        left_out: 0.0,
         starts: None,
         warming,
     }
@@ -159,6 +167,15 @@ fn played_share(options: &SimOptions, windows: &[SimWindow]) -> f64 {
     options
         .short
         .map_or(1.0, |short| (short.accesses as f64 / all).min(1.0))
+}
+
+/// What share of what is played of windows, by so many threads, is not needed to warm the caches.
+fn left_out_share(windows: &[SimWindow], played: f64, threads: usize) -> f64 {
+    let all = windows.iter().map(SimWindow::own_accesses);
+    let all = all.fold(0, u64::saturating_add) as f64;
+    let each = all * played / windows.len().max(1) as f64;
+    let needed = COLD_OF_THREAD as f64 * threads as f64;
+    (COLD - needed / each.max(1.0)).max(0.0)
 }
 
 /// Windows of a short study, evenly over the run: as many as there are accesses to play if a piece is
@@ -201,92 +218,10 @@ fn warm_up(
             progress,
         };
         let plan = study.planner().first()?;
-        study
-            .stand
-            .replay_plan(&plan, parts, None, &ReplayMonitor::new(&step))
-    })
-}
-
-/// What is played, and how it was asked for.
-struct PlacementStudy<'a> {
-    options: &'a SimOptions,
-    stand: ReplaySetup<'a>,
-    progress: &'a dyn Progress,
-}
-
-impl PlacementStudy<'_> {
-    fn planner(&self) -> CandidatePlanner<'_> {
-        CandidatePlanner {
-            recording: self.stand.recording,
-            windows: self.stand.windows,
-            model: self.stand.model,
-            options: self.options,
-        }
-    }
-
-    /// What counts of what is played of each window.
-    fn parts(&self, warm: WarmUp) -> [(f64, bool); 2] {
-        if self.options.short.is_none() {
-            return [(warm.share, false), (1.0, true)];
-        }
-        let cold = match self.stand.recording.is_whole() {
-            true => 0.0,
-            false => COLD,
-        };
-        [(cold, false), (1.0, true)]
-    }
-
-    /// Plays all candidates with all seeds; whether some accesses could not be read.
-    fn simulate(
-        &self,
-        candidates: Vec<PlacementCandidate>,
-        parts: WindowParts,
-        structures: Option<&StructureIndex>,
-    ) -> Result<(Vec<CandidateResult>, bool)> {
-        let plans: Vec<&ReplayPlan> = candidates.iter().flat_map(|c| &c.plans).collect();
-        let (played, same) = distinct(&plans);
-        let windows = self.stand.windows.iter().map(|w| 1 + w.before.len());
-        let windows = windows.sum::<usize>() * played.len();
-        let steps = self.progress.begin(windows as u64, "windows simulated");
-        let step = || steps.step();
+        let all: Vec<usize> = (0..windows.len()).collect();
         let heard = ReplayMonitor::new(&step);
-        let number = |window: &SimWindow, address: u64| {
-            structures.map_or(0, |s| s.structure_at(window, address))
-        };
-        let starts = SharedStarts::new(self.stand.recording, self.stand.windows, played.len());
-        let stand = ReplaySetup {
-            starts: Some(&starts),
-            ..self.stand
-        };
-        let results = side_by_side(played.len(), self.options.jobs, |at| {
-            let group = structures.map(|_| &number as AddressGroup);
-            stand.replay_plan(played[at], parts, group, &heard)
-        })?;
-        let mut results = same.into_iter().map(|at| results[at].clone());
-        let told_apart = structures.map_or(0, |s| s.names.len());
-        let seed_error = self.options.short.map_or(0.0, |short| short.seed_error);
-        let played = candidates.into_iter().map(|candidate| {
-            let runs = results.by_ref().take(candidate.plans.len());
-            let played = CandidateResult::summarise_runs(candidate, runs, told_apart);
-            played.with_seed_error(seed_error)
-        });
-        Ok((played.collect(), heard.damaged()))
-    }
-}
-
-/// Plans without those that occur before, and of each plan which of them it is: policies often agree, as where every core
-/// gets a thread, and are played once.
-fn distinct<'a>(plans: &[&'a ReplayPlan]) -> (Vec<&'a ReplayPlan>, Vec<usize>) {
-    let mut found: Vec<&ReplayPlan> = Vec::new();
-    let same = plans.iter().map(|plan| {
-        let known = found.iter().position(|known| known == plan);
-        known.unwrap_or_else(|| {
-            found.push(plan);
-            found.len() - 1
-        })
-    });
-    let same = same.collect();
-    (found, same)
+        study.stand.replay_plan(&plan, &all, parts, None, &heard)
+    })
 }
 
 /// Leaves one of those that `joint` chooses from, the fastest; its position.
@@ -336,7 +271,7 @@ fn sample(stand: &ReplaySetup, parts: &[(f64, bool); 2], warm: WarmUp) -> Simula
     let own = own.fold(0, u64::saturating_add) as f64;
     let with_warm_up = windows.iter().map(SimWindow::accesses_with_warm_up);
     let before = with_warm_up.fold(0, u64::saturating_add) as f64 - own;
-    let simulated = stand.played * before + end * own;
+    let simulated = stand.played * before + (end - stand.left_out * stand.played) * own;
     SimulatedSample {
         windows_recorded: recording.bursts.windows().len() as u64,
         windows: windows.len() as u64,
@@ -384,13 +319,28 @@ fn notes(stand: ReplaySetup, warm: WarmUp, damaged: bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hither_model::simulate::replay_input::replay_space::WindowLayout;
 
     #[test]
-    fn what_occurs_twice_is_played_once() {
-        let plan = |unit| ReplayPlan::from_units(vec![unit]);
-        let plans = [plan(1), plan(2), plan(1), plan(3), plan(2)];
-        let (found, same) = distinct(&plans.iter().collect::<Vec<_>>());
-        assert_eq!(found, [&plans[0], &plans[1], &plans[3]]);
-        assert_eq!(same, [0, 1, 0, 2, 1]);
+    fn long_pieces_are_warmed_by_as_much_as_short_ones() {
+        let window = || SimWindow {
+            number: 0,
+            layout: WindowLayout::default(),
+            accesses: vec![4_000_000, 4_000_000],
+            before: Vec::new(),
+        };
+        let windows = [window(), window()];
+        let check = |played, threads, expected: f64| {
+            let found = left_out_share(&windows, played, threads);
+            assert!(
+                (found - expected).abs() < 1e-12,
+                "{played} {threads}: {found}"
+            );
+        };
+        // 62,500 by each of 8 threads: a sixteenth of all, an eighth of half of it.
+        check(1.0, 8, 0.25 - 0.0625);
+        check(0.5, 8, 0.25 - 0.125);
+        check(0.25, 8, 0.0);
+        check(1.0, 64, 0.0);
     }
 }

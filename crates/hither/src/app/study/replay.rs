@@ -30,6 +30,8 @@ pub struct ReplaySetup<'a> {
     pub rule: PageHomeRule,
     /// The share of each window that is played, and where that begins if not with the window.
     pub played: f64,
+    /// The share of that which is left out where it begins.
+    pub left_out: f64,
     pub starts: Option<&'a SharedStarts<'a>>,
     /// What is used before the first window of each page slice.
     pub warming: Option<&'a CacheWarming>,
@@ -41,11 +43,24 @@ const PAGE_MOVE_SECONDS: f64 = 4e-6;
 /// What came of a plan.
 #[derive(Clone, Default)]
 pub struct ReplayResult {
-    /// By window, the parts that count.
+    /// By window, the parts that count; none of windows that were not played.
     pub windows: Vec<Vec<SimulationCounts>>,
     /// Over all windows: by thread, and by group.
     pub threads: Vec<ActivityCounts>,
     pub groups: Vec<ActivityCounts>,
+}
+
+impl ReplayResult {
+    /// With what came of other windows.
+    pub fn absorb(&mut self, other: ReplayResult) {
+        self.windows.resize(other.windows.len(), Vec::new());
+        let windows = self.windows.iter_mut().zip(other.windows);
+        for (known, new) in windows.filter(|(_, new)| !new.is_empty()) {
+            *known = new;
+        }
+        add(&mut self.threads, &other.threads);
+        add(&mut self.groups, &other.groups);
+    }
 }
 
 /// How what is played of each window is: the ends of its parts as shares of that, and whether they count.
@@ -63,35 +78,44 @@ fn piece_begin(nth: usize, played: f64) -> f64 {
 pub type AddressGroup<'a> = &'a dyn Fn(&SimWindow, u64) -> u32;
 
 impl<'a> ReplaySetup<'a> {
-    /// Plays a plan. `heard` is called for every window.
+    /// What homes of pages depend on, with a plan.
+    pub fn page_homes<'p>(&'p self, plan: &'p ReplayPlan) -> PageHomeInput<'p> {
+        PageHomeInput {
+            plan,
+            touches: &self.recording.touches,
+            rule: self.rule,
+            unit_nodes: &self.model.unit_nodes,
+            nodes: &self.model.nodes,
+        }
+    }
+
+    /// Plays a plan, in windows by position. `heard` is called for every window.
     ///
     /// # Errors
     /// When the machine cannot be simulated.
     pub fn replay_plan(
         &self,
         plan: &ReplayPlan,
+        windows: &[usize],
         parts: WindowParts,
         group: Option<AddressGroup>,
         heard: &ReplayMonitor,
     ) -> Result<ReplayResult> {
-        let page_homes = PageHomeInput {
-            plan,
-            touches: &self.recording.touches,
-            rule: self.rule,
-            unit_nodes: &self.model.unit_nodes,
-            nodes: &self.model.nodes,
-        };
         let mut playing = PlanReplay {
-            page_homes,
+            page_homes: self.page_homes(plan),
             group,
             simulation: Simulation::new(&self.model.machine, true)?,
             goes_on: false,
             recorded: self.recording.bursts.windows(),
             machine: &self.model.machine,
-            run: ReplayResult::default(),
+            run: ReplayResult {
+                windows: vec![Vec::new(); self.windows.len()],
+                ..ReplayResult::default()
+            },
         };
         let mut warmed = None;
-        for (at, window) in self.windows.iter().enumerate() {
+        for &at in windows {
+            let window = &self.windows[at];
             let begin = piece_begin(at, self.played);
             let first = window.before.first().unwrap_or(window);
             let start = playing.recorded[first.number].start;
@@ -104,7 +128,7 @@ impl<'a> ReplaySetup<'a> {
                 self.window(&mut playing, before, (begin, &[(1.0, false)]), heard)?;
             }
             let found = self.window(&mut playing, window, (begin, parts), heard)?;
-            playing.run.windows.push(found);
+            playing.run.windows[at] = found;
         }
         Ok(playing.run)
     }
@@ -117,8 +141,9 @@ impl<'a> ReplaySetup<'a> {
         heard: &ReplayMonitor,
     ) -> Result<Vec<SimulationCounts>> {
         let mut source = RecordedWindow::new(self.recording, window);
-        let before = accesses_up_to(&window.accesses, begin);
-        let starts = self.starts.filter(|_| begin > 0.0);
+        let from = begin + self.left_out * self.played;
+        let before = accesses_up_to(&window.accesses, from);
+        let starts = self.starts.filter(|_| from > 0.0);
         let starts = starts.map_or(Vec::new(), |starts| starts.take(window, &before));
         let mut read = Vec::new();
         for (thread, start) in starts {
@@ -135,7 +160,7 @@ impl<'a> ReplaySetup<'a> {
             .iter()
             .map(|(share, counts)| (begin + share * self.played, *counts))
             .collect();
-        let found = playing.window((window, recorded), &mut cut, (begin, &parts))?;
+        let found = playing.window((window, recorded), &mut cut, (from, &parts))?;
         heard.window_done(cut.inner());
         Ok(found)
     }
@@ -167,9 +192,7 @@ impl PlanReplay<'_> {
             group: None,
         };
         let caches = period.caches(setup.units, self.machine);
-        for mut step in period.steps(caches) {
-            self.simulation.warm_caches(&mut step, &setup)?;
-        }
+        self.simulation.warm_caches(period.uses(caches), &setup)?;
         Ok(())
     }
 

@@ -43,7 +43,7 @@ impl<'a> ThreadStart<'a> {
     }
 }
 
-/// The starts of all windows of a study, each kept until all plans have had it.
+/// The starts of windows of a study, each kept until all plans have had it.
 pub struct SharedStarts<'a> {
     recording: &'a RunRecording,
     /// By number of the window.
@@ -58,8 +58,12 @@ struct WindowStarts<'a> {
 }
 
 impl<'a> SharedStarts<'a> {
-    pub fn new(recording: &'a RunRecording, windows: &[SimWindow], plans: usize) -> Self {
-        let all = windows.iter().flat_map(|w| w.before.iter().chain([w]));
+    pub fn new<'w>(
+        recording: &'a RunRecording,
+        windows: impl Iterator<Item = &'w SimWindow>,
+        plans: usize,
+    ) -> Self {
+        let all = windows.flat_map(|w| w.before.iter().chain([w]));
         let starts = |window: &SimWindow| {
             let threads = window.accesses.iter();
             let threads = threads.map(|_| Mutex::new((plans, None))).collect();

@@ -3,18 +3,16 @@
 //! it last used each of them is drawn from that, and these last uses are played first, the oldest first.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use hither_profile::bursts::{BurstAccess, BurstPiece, BurstTrace, NamedPages};
+use hither_profile::bursts::{BurstTrace, NamedPages};
 use hither_profile::{Nanos, PageUse, ProcessIx, Profile, RegionIx, SliceIx, PAGE_SIZE};
 
 use super::replay_space::{ReplaySpace, WindowLayout};
 use crate::rng::Rng;
+use crate::simulate::functional_warming::LineRun;
 use crate::simulate::simulated_machine::SimulatedMachine;
-use crate::simulate::AccessSource;
 
 /// Last uses that are kept of a page slice, the youngest: as many as the caches of large machines have lines.
 const MOST_LINES: usize = 4_000_000;
-/// Threads go on together from one step to the next, so that what they used is in order.
-const STEPS: usize = 32;
 
 /// The process that has a region, and the page of its address space at which that begins.
 type RegionBegins = HashMap<RegionIx, (ProcessIx, u64)>;
@@ -32,20 +30,14 @@ pub struct WarmingPeriod {
     threads: BTreeSet<u32>,
     /// In order of time.
     uses: Vec<PageLastUse>,
-    /// Bytes of a line, and lines that a cache of the last level holds.
-    line: u32,
+    /// Lines that a cache of the last level holds.
     held: usize,
 }
 
 /// When a thread last used lines of a page.
 #[derive(Clone, Copy)]
 struct PageLastUse {
-    /// Of the first line.
-    address: u64,
-    /// How many lines side by side, and how many of them, the first, were written.
-    lines: u32,
-    written: u32,
-    thread: u32,
+    run: LineRun,
     /// How long ago, in lengths of the page slice.
     age: f32,
 }
@@ -113,7 +105,6 @@ impl WarmingPeriod {
             layout,
             threads,
             uses,
-            line,
             held,
         }
     }
@@ -130,13 +121,10 @@ impl WarmingPeriod {
         caches.len()
     }
 
-    /// The youngest uses, of as many lines as so many caches of the last level hold, in steps to be played one after
-    /// the other.
-    pub fn steps(&self, caches: usize) -> impl Iterator<Item = WarmingStep> + '_ {
+    /// The youngest uses, of as many lines as so many caches of the last level hold, in order of time.
+    pub fn uses(&self, caches: usize) -> impl Iterator<Item = &LineRun> + Clone + '_ {
         let uses = youngest(&self.uses, caches.saturating_mul(self.held));
-        let each = uses.len().div_ceil(STEPS).max(1);
-        uses.chunks(each)
-            .map(|uses| WarmingStep::of(uses, self.line))
+        uses.iter().map(|used| &used.run)
     }
 }
 
@@ -154,10 +142,12 @@ fn last_uses<'a>(
     let used = (lines * times.min(1.0)).ceil();
     let written = (row.writes as f32 / row.fetches as f32).min(1.0);
     (0..pages).map(move |nth| PageLastUse {
-        address: first + nth * PAGE_SIZE,
-        lines: used as u32,
-        written: (used * written).round() as u32,
-        thread: row.thread.0,
+        run: LineRun {
+            thread: row.thread.0,
+            address: first + nth * PAGE_SIZE,
+            lines: used as u32,
+            written: (used * written).round() as u32,
+        },
         age: random.below(PARTS) as f32 / PARTS as f32 / times.max(1.0),
     })
 }
@@ -172,7 +162,7 @@ fn keep_youngest(uses: &mut Vec<PageLastUse>, lines: usize) {
 fn youngest(uses: &[PageLastUse], lines: usize) -> &[PageLastUse] {
     let mut left = lines;
     let fits = |used: &&PageLastUse| {
-        left = left.saturating_sub(used.lines as usize);
+        left = left.saturating_sub(used.run.lines as usize);
         left > 0
     };
     let kept = uses.iter().rev().take_while(fits).count();
@@ -198,49 +188,6 @@ fn place_of(row: &PageUse, begins: &RegionBegins) -> Option<NamedPages> {
         region: row.region,
         first: row.page,
     })
-}
-
-/// Accesses by thread.
-pub struct WarmingStep {
-    threads: Vec<u32>,
-    accesses: BTreeMap<u32, Vec<BurstAccess>>,
-}
-
-impl WarmingStep {
-    fn of(uses: &[PageLastUse], line: u32) -> WarmingStep {
-        let mut accesses: BTreeMap<u32, Vec<BurstAccess>> = BTreeMap::new();
-        for used in uses {
-            let access = |nth: u32| BurstAccess {
-                address: used.address + u64::from(nth) * u64::from(line),
-                bytes: line.min(8),
-                write: nth < used.written,
-                after: 1,
-                depends: 0,
-            };
-            let of_thread = accesses.entry(used.thread).or_default();
-            of_thread.extend((0..used.lines).map(access));
-        }
-        WarmingStep {
-            threads: accesses.keys().copied().collect(),
-            accesses,
-        }
-    }
-}
-
-impl AccessSource for WarmingStep {
-    fn threads(&self) -> &[u32] {
-        &self.threads
-    }
-
-    fn next_piece(&mut self, thread: u32, into: &mut Vec<BurstAccess>) -> Option<BurstPiece> {
-        *into = self.accesses.remove(&thread)?;
-        let accesses = into.len() as u64;
-        Some(BurstPiece {
-            accesses,
-            instructions: accesses,
-            ..BurstPiece::default()
-        })
-    }
 }
 
 #[cfg(test)]
@@ -279,13 +226,19 @@ mod tests {
         let of = |page: u64| {
             let mut uses = period.uses.iter();
             *uses
-                .find(|used| used.address == page * PAGE_SIZE)
+                .find(|used| used.run.address == page * PAGE_SIZE)
                 .expect("a use")
         };
         let [often, twice, partly] = [256, 257, 258].map(of);
         assert!(often.age <= 0.001 && twice.age <= 0.5 && partly.age < 1.0);
-        assert_eq!([often, twice, partly].map(|used| used.lines), [64, 64, 16]);
-        assert_eq!([often, twice, partly].map(|used| used.written), [64, 32, 0]);
+        assert_eq!(
+            [often, twice, partly].map(|used| used.run.lines),
+            [64, 64, 16]
+        );
+        assert_eq!(
+            [often, twice, partly].map(|used| used.run.written),
+            [64, 32, 0]
+        );
         assert!(period.uses.is_sorted_by(|a, b| a.age >= b.age));
         assert!(period.threads.iter().eq(&[0, 1]));
     }
@@ -293,11 +246,8 @@ mod tests {
     #[test]
     fn only_what_the_caches_of_a_plan_hold_is_played() {
         let period = period(&[(0, 64, 0); 1000]);
-        let played = |caches: usize| -> u64 {
-            let steps = period.steps(caches);
-            let all = steps.flat_map(|step| step.accesses.into_values());
-            all.map(|accesses| accesses.len() as u64).sum()
-        };
+        let played =
+            |caches: usize| -> u64 { period.uses(caches).map(|run| u64::from(run.lines)).sum() };
         let held = period.held as u64;
         // One thread uses one cache, whatever the others hold.
         assert!((held - 64..=held).contains(&played(1)), "{}", played(1));

@@ -3,7 +3,7 @@ use super::replay_plan::ReplayPlan;
 use super::replay_space::WindowLayout;
 use hither_profile::{Nanos, PageNo, Profile, RegionIx, ThreadIx, PAGE_SIZE};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The rule for pages that the placement does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +62,41 @@ pub struct PageHomeInput<'a> {
     pub unit_nodes: &'a [u32],
     /// Nodes that take pages in turn.
     pub nodes: &'a [u32],
+}
+
+impl PageHomeInput<'_> {
+    /// Whether another plan for the same program has all threads on the same units at all times, and all pages of
+    /// these layouts on the same nodes: then nothing tells the two apart.
+    #[must_use]
+    pub fn are_those_of<'l>(
+        &self,
+        other: &PageHomeInput,
+        mut layouts: impl Iterator<Item = &'l WindowLayout>,
+    ) -> bool {
+        let (one, two) = (self.plan, other.plan);
+        if one == two {
+            return true;
+        }
+        let stages = |plan: &'_ ReplayPlan| -> Vec<(Nanos, Vec<u32>)> {
+            let stages = plan.stages.iter();
+            stages.map(|s| (s.start, s.units.clone())).collect()
+        };
+        if one.next_touch != two.next_touch || stages(one) != stages(two) {
+            return false;
+        }
+        // Most of what a window names others do as well.
+        let mut seen = HashSet::new();
+        layouts.all(|layout| {
+            (0..one.stages.len()).all(|stage| {
+                let homes = [self, other].map(|input| PageHomes::new(*input, layout, stage));
+                let mut places = layout.places().filter(|place| seen.insert((*place, stage)));
+                places.all(|(first, pages, ..)| {
+                    let [one, two] = &homes;
+                    (first..first + pages).all(|page| one.find_node(page) == two.find_node(page))
+                })
+            })
+        })
+    }
 }
 
 /// Nodes of pages while a stage of the plan and a window's layout last.

@@ -25,7 +25,7 @@ pub struct PlanStage {
 
 /// Nodes of pages by region, runs in order: first page, end, node.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PlannedPages(BTreeMap<RegionIx, Vec<(u64, u64, u32)>>);
+pub struct PlannedPages(pub(super) BTreeMap<RegionIx, Vec<(u64, u64, u32)>>);
 
 impl PlannedPages {
     /// The node of a page of a region; `None` where the plan leaves it to first touch.

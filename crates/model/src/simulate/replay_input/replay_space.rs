@@ -100,6 +100,11 @@ impl WindowLayout {
         page.wrapping_mul(PAGE_SIZE) | (address % PAGE_SIZE)
     }
 
+    /// What is mapped where in the one space: page, pages, region, its first page there.
+    pub fn places(&self) -> impl Iterator<Item = (u64, u64, RegionIx, u64)> + '_ {
+        self.known.iter().copied()
+    }
+
     /// What a page of the one space is: its region, and its number there.
     #[must_use]
     pub fn region_of_page(&self, page: u64) -> Option<(RegionIx, u64)> {

@@ -162,6 +162,60 @@ fn pages_lie_where_the_stage_and_the_rule_say() {
     );
 }
 
+/// Two pages of region 0, at page 100, that threads 1 and 0 touched first, and a third one.
+#[test]
+fn plans_are_told_apart_by_where_threads_and_pages_are() {
+    let places = [place(0, 100, 3, 0, 0)];
+    let layout = ReplaySpace::new(places.iter()).layout(&places);
+    let touches: FirstTouches = [
+        ((RegionIx(0), PageNo(0)), (ThreadIx(1), 10)),
+        ((RegionIx(0), PageNo(1)), (ThreadIx(0), 10)),
+    ]
+    .into();
+    let plan = |units: &[u32], runs: &[(u64, u64, u32)]| {
+        let mut plan = ReplayPlan::from_units(units.to_vec());
+        let pages = &mut plan.stages[0].pages.0;
+        pages.insert(RegionIx(0), runs.to_vec());
+        plan
+    };
+    let left = ReplayPlan::from_units(vec![0, 2]);
+    let check = |rule, other: ReplayPlan, expected: bool| {
+        let input = |plan| PageHomeInput {
+            plan,
+            touches: &touches,
+            rule,
+            unit_nodes: &[0, 0, 1, 1],
+            nodes: &[0, 1],
+        };
+        let same = input(&left).are_those_of(&input(&other), [&layout, &layout].into_iter());
+        assert_eq!(same, expected, "{rule:?} {other:?}");
+    };
+    let touched = PageHomeRule::FirstTouch;
+    check(touched, left.clone(), true);
+    // Placed where first touch puts them.
+    check(touched, plan(&[0, 2], &[(0, 1, 1), (1, 2, 0)]), true);
+    check(touched, plan(&[0, 2], &[(0, 1, 1)]), true);
+    check(touched, plan(&[0, 2], &[(0, 1, 0)]), false);
+    // One that nobody is known to have touched first, and one that no window names.
+    check(touched, plan(&[0, 2], &[(2, 3, 0)]), false);
+    check(touched, plan(&[0, 2], &[(3, 9, 0)]), true);
+    check(PageHomeRule::Replay, plan(&[0, 2], &[(0, 1, 1)]), false);
+    // The same nodes by other cores.
+    check(touched, plan(&[1, 2], &[]), false);
+    let moves = ReplayPlan {
+        next_touch: true,
+        ..left.clone()
+    };
+    check(touched, moves, false);
+    let later = PlanStage {
+        start: 50,
+        ..left.stages[0].clone()
+    };
+    let mut longer = left.clone();
+    longer.stages.push(later);
+    check(touched, longer, false);
+}
+
 /// Pieces of one thread, numbered accesses.
 struct Pieces(Vec<u64>, u64);
 

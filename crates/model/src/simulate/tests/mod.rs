@@ -3,6 +3,7 @@ mod parts;
 mod properties;
 mod states;
 mod time;
+mod warming;
 mod window;
 
 use super::hierarchy::CacheHierarchy;

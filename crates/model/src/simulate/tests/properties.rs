@@ -1,10 +1,12 @@
 //! What holds for any accesses on any machine.
 use super::{access, faults, level, machine, play, read, write, Script};
 use crate::simulate::counts::SimulationCounts;
+use crate::simulate::functional_warming::LineRun;
 use crate::simulate::hierarchy::CacheHierarchy;
 use crate::simulate::simulated_machine::{
     CoherenceProtocol, PrefetcherKind, ReplacementPolicy, SimulatedMachine,
 };
+use crate::simulate::{Simulation, WindowSetup};
 use hither_profile::bursts::BurstAccess;
 use proptest::prelude::*;
 
@@ -93,6 +95,30 @@ proptest! {
             let l1 = machine.units[*core].caches[0] as usize;
             access(&mut h, l1, one.address, one.write);
             prop_assert_eq!(faults(&h), Vec::<String>::new());
+        }
+    }
+
+    /// The same where the last level alone gets what was used long ago.
+    #[test]
+    fn one_owner_per_line_of_warmed_caches((machine, accesses) in (machines(), accesses())) {
+        let run = |(core, access): &(usize, BurstAccess)| LineRun {
+            thread: *core as u32,
+            address: access.address / 64 * 64,
+            lines: 1,
+            written: u32::from(access.write),
+        };
+        let runs: Vec<LineRun> = accesses.iter().map(run).collect();
+        let setup = WindowSetup {
+            units: &UNITS,
+            home: &|_| None,
+            next_touch: false,
+            page_move: 0.0,
+            group: None,
+        };
+        let mut simulation = Simulation::new(&machine, true).expect("a sound machine");
+        for part in runs.chunks(100) {
+            prop_assert!(simulation.warm_caches(part.iter(), &setup).is_ok());
+            prop_assert_eq!(faults(&simulation.hierarchy), Vec::<String>::new());
         }
     }
 

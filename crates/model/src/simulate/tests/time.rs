@@ -1,6 +1,7 @@
 //! Time: what a core overlaps, what it waits for, and how threads take turns.
 use super::{level, machine, play, read, write, Script};
 use crate::simulate::counts::SimulationCounts;
+use crate::simulate::functional_warming::LineRun;
 use crate::simulate::simulated_machine::{CoherenceProtocol, PrefetcherKind, SimulatedMachine};
 use crate::simulate::{Simulation, WindowSetup};
 use hither_profile::bursts::{BurstAccess, BurstPiece};
@@ -374,7 +375,13 @@ fn caches_are_warmed_without_time_or_prefetches() {
     };
     let mut simulation = Simulation::new(&machine, true).unwrap();
     let used = || Script::of(vec![misses(32, 1)]);
-    simulation.warm_caches(&mut used(), &setup).unwrap();
+    let of = |access: &BurstAccess| LineRun {
+        address: access.address,
+        lines: 1,
+        ..LineRun::default()
+    };
+    let runs: Vec<LineRun> = misses(32, 1).iter().map(of).collect();
+    simulation.warm_caches(runs.iter(), &setup).unwrap();
     let again = simulation.play_window(&mut used(), &setup, true).unwrap();
     assert_eq!(again.counts.levels[0].misses, [0; 4]);
     // The latency of the first level for each, one after the other.
