@@ -224,10 +224,9 @@ struct hi_site {
 #define HI_SITE_FLAGS (HI_SITE_UPPER | HI_SITE_LIBRARY)
 
 /* An eviction sample: the counts of an evicted line and the code site that made them. weight: how
- * many lines it stands for. Without accesses it is a sample of fetches (core/private_cache.h), and
- * weight how many it stands for. One line in HI_SAMPLE_PERIOD of those that are entered is followed
- * (HI_FOLLOWED); of the others those are kept that have HI_SAMPLE_LARGE accesses or more, and had as
- * many before. In the first slices more are followed, see HI_DENSITY. */
+ * many lines it stands for, or without accesses how many fetches (core/private_cache.h). One line in
+ * HI_SAMPLE_PERIOD of those that are entered is followed (HI_FOLLOWED), more in the first slices
+ * (HI_DENSITY); of the others those are kept that have HI_SAMPLE_LARGE accesses or more, and had before. */
 #define HI_SAMPLE_PERIOD 2048u
 #define HI_SAMPLE_LARGE 4096u
 struct hi_sample {

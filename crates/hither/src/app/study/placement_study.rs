@@ -6,7 +6,6 @@ use anyhow::Result;
 use super::candidates::{CandidatePlanner, PlacementCandidate};
 use super::forecast::CandidateResult;
 use super::options::SimOptions;
-use super::predict::COLD;
 use super::progress::Progress;
 use super::race;
 use super::replay::{
@@ -17,6 +16,9 @@ use super::shared_starts::SharedStarts;
 use super::structures::StructureIndex;
 use super::warm_up::WarmUp;
 use hither_model::simulate::replay_input::replay_plan::ReplayPlan;
+
+/// The share of what is played of a window that only warms the caches.
+pub const COLD: f64 = 0.25;
 
 /// What is played, and how it was asked for.
 pub struct PlacementStudy<'a> {

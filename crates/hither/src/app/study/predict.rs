@@ -5,7 +5,7 @@ use hither_profile::{LinkEndpoints, PlacementComparison, SimulatedSample};
 use super::candidates::wanted_policies;
 use super::forecast::CandidateResult;
 use super::options::{ShortStudy, SimOptions};
-use super::placement_study::PlacementStudy;
+use super::placement_study::{PlacementStudy, COLD};
 use super::progress::Progress;
 use super::replay::{ReplayMonitor, ReplaySetup};
 use super::run_recording::{RunRecording, SimWindow, FEW_WINDOWS};
@@ -21,9 +21,7 @@ use hither_model::units::percent;
 /// Windows of a short study: of two, nothing could be said of how they differ.
 const LEAST_WINDOWS: u64 = 3;
 const MOST_WINDOWS: u64 = 64;
-/// The share of what is played of a window that only warms the caches, and how many accesses of a thread do at most: its own caches
-/// hold some thousand lines, and the larger ones are filled before.
-pub const COLD: f64 = 0.25;
+/// How many accesses of a thread warm the caches at most: its own hold some thousand lines, and the larger ones are filled before.
 const COLD_OF_THREAD: u64 = 62_500;
 
 /// What the placements that are asked for are predicted to do.
