@@ -130,6 +130,23 @@ fn what_a_process_left_unflushed_has_its_lines() {
     assert_eq!(lines, [(0x10, 10)]);
 }
 
+/// A thread that is killed leaves what it has summed of samples; what went to its ring has no weight any more.
+#[test]
+fn what_a_process_left_of_samples_has_its_lines() {
+    let mut f = Fake::with_thread();
+    f.module(1, 0x400000, 0x40_9000, "/bin/app");
+    f.map(1, 1, BASE, MIB);
+    f.page(64, BASE, 1, 1);
+    f.site(1, 0x401010);
+    f.entry(1, 3, 64, (300, 0), &[]);
+    f.sample_sum(1, 127, BASE, 1, (2, 128));
+    f.sample_sum(1, 5, BASE, 1, (7, 0));
+    f.exit_process(1);
+    let p = f.finish(&mut Names);
+    let lines: Vec<_> = p.sites.iter().map(|s| (s.line, s.reads)).collect();
+    assert_eq!(lines, [(0x10, 300)]);
+}
+
 /// Each executes a command: they are as many as processes.
 #[test]
 fn children_of_vfork_share_rows_as_processes_do() {
