@@ -413,7 +413,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   /* The word is often in another processor's cache: it is fetched while the old line is evicted. */
   __builtin_prefetch(hi_version_word(mapped, address), 1);
   bool again = here && e->tag & HI_STALE;
-  uint64_t flags = HI_UNLIKELY(here) ? hi_continue_sample(e->tag) : hi_choose_sample(t, line);
+  uint64_t flags = HI_UNLIKELY(here) ? hi_continue_sample(t, e->tag) : hi_choose_sample(t, line);
   uint16_t continued = 0;
   if (HI_UNLIKELY(here)) {
     count_entry(t, e, s);

@@ -110,9 +110,11 @@ static inline bool hi_sample_goes_on(struct hi_local *t, uint64_t tag, const str
 
 static inline uint32_t hi_density(uint64_t tag) { return (tag & HI_DENSITY) >> HI_DENSITY_SHIFT; }
 
-/* The same flags for an entry that goes on under another site, or after it was stale. */
-static inline uint64_t hi_continue_sample(uint64_t tag) {
-  return tag & HI_FOLLOWED ? tag & (HI_EXACT | HI_FOLLOWED | HI_DENSITY) : 0;
+/* The same flags for an entry that goes on under another site, or after it was stale. Lines whose
+ * sites are too many for the sums fill the ring: then they are given up, before samples are lost. */
+static inline uint64_t hi_continue_sample(const struct hi_local *t, uint64_t tag) {
+  if (!(tag & HI_FOLLOWED) || hi_samples_waiting(t) > HI_SAMPLES / 2) return 0;
+  return tag & (HI_EXACT | HI_FOLLOWED | HI_DENSITY);
 }
 
 /* Samples the n accesses of an entry that is evicted, if they are to be. A line that turns out to
