@@ -24,7 +24,7 @@ DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
 .PHONY: all build programs demo docs check test soak fuzz audit dist format install uninstall clean help
-.PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-structures bench-memory bench-fetches bench-communication bench-rebuild bench-growth bench-policies bench-harmless screenshots build-packages test-packages toolchain
+.PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-structures bench-lines bench-memory bench-fetches bench-communication bench-rebuild bench-growth bench-policies bench-harmless screenshots build-packages test-packages toolchain
 
 all: build
 
@@ -45,6 +45,7 @@ help:
 	@echo 'make bench-report            pages of known size: time, bytes, zoom in chromium'
 	@echo 'make bench-sim               accesses simulated a second, beside cachegrind and pycachesim'
 	@echo 'make bench-structures PROGRAMS=DIR  accesses by structure against the oracle, of your programs'
+	@echo 'make bench-lines PROGRAMS=DIR  accesses by source line against the oracle, of your programs'
 	@echo 'make bench-memory PROGRAMS=DIR      peak of memory beside that of your programs alone; needs root'
 	@echo 'make bench-fetches PROGRAMS=DIR     fetches against misses of simulated private caches'
 	@echo 'make bench-communication PROGRAMS=DIR  who shares with whom: alone, beside a load, sampled, oracle'
@@ -187,6 +188,9 @@ bench-sim: build programs
 
 bench-structures: build
 	python3 bench/structures.py $(HITHER) "$(PROGRAMS)"
+
+bench-lines: build
+	python3 bench/lines.py $(HITHER) "$(PROGRAMS)"
 
 bench-memory: build
 	python3 bench/memory.py $(HITHER) "$(PROGRAMS)"

@@ -12,19 +12,11 @@
 /* In a tag: several objects lie on the line, so that each access has to miss and counts for the
  * object at its address; what the entry counts has been added to those already. */
 #define HI_EXACT (1ull << 62)
-/* More flags in an exact tag. FOLLOWED: the entry counts accesses of one code site to one object,
- * and is evicted and entered again at an access of another. DRAW: of a line with many accesses, of
- * which a random one will be that whose site stands for the rest. */
-#define HI_FOLLOWED (1ull << 61)
-#define HI_DRAW (1ull << 60)
-/* WATCHED: of a sampled line that other threads use as well, see core/private_cache.h. PUBLISHED: what
+/* More flags. WATCHED: of a sampled line that other threads use as well, see core/private_cache.h. PUBLISHED: what
  * the entry wrote is a version already, which another thread made of it. */
-#define HI_WATCHED (1ull << 59)
-#define HI_PUBLISHED (1ull << 58)
-/* DENSITY n, of a followed line: when it was chosen, 4^n times as many were followed as are in the long run. */
-#define HI_DENSITY_SHIFT 56u
-#define HI_DENSITY (3ull << HI_DENSITY_SHIFT)
-#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW | HI_WATCHED | HI_PUBLISHED | HI_DENSITY)
+#define HI_WATCHED (1ull << 61)
+#define HI_PUBLISHED (1ull << 60)
+#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_WATCHED | HI_PUBLISHED)
 #define HI_TAG_LINE (~HI_TAG_FLAGS)
 struct hi_entry {
   uint64_t tag;

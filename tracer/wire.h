@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 19
+#define HI_VERSION 20
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u    /* at the same time; slot 0 is "no thread" */
@@ -223,12 +223,9 @@ struct hi_site {
 #define HI_SITE_LIBRARY (1u << 30)
 #define HI_SITE_FLAGS (HI_SITE_UPPER | HI_SITE_LIBRARY)
 
-/* An eviction sample: the counts of an evicted line and the code site that made them. weight: how
- * many lines it stands for, or without accesses how many fetches (core/private_cache.h). One line in
- * HI_SAMPLE_PERIOD of those that are entered is followed (HI_FOLLOWED), more in the first slices
- * (HI_DENSITY); of the others those are kept that have HI_SAMPLE_LARGE accesses or more, and had before. */
-#define HI_SAMPLE_PERIOD 2048u
-#define HI_SAMPLE_LARGE 4096u
+/* A sample: some accesses to a line, by one code site. weight: what each stands for; without accesses: for how many
+ * fetches the sample stands (core/private_cache.h). */
+#define HI_SAMPLE_PERIOD 2048u /* fetches, or accesses with HI_FLAG_ORACLE, that one stands for */
 struct hi_sample {
   uint64_t address; /* of the line, in the process' address space */
   uint32_t site;

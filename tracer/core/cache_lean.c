@@ -10,17 +10,12 @@
 #include "coherence.h"
 #include "burst_record.h"
 #include "line_observation.h"
-#include "eviction_sample.h"
+#include "access_sample.h"
 #include "private_cache.h"
 
 struct hi_contended_line hi_contended_lines[1u << HI_CONTENDED_LOG2];
 
 #define STREAM_LINES 8 /* lines entered ahead of a thread with ascending accesses */
-
-static struct hi_sample sample_of(const struct hi_entry *e, const struct hi_side *s) {
-  uint16_t object = (uint16_t)hi_side_object(s);
-  return (struct hi_sample){e->tag & HI_TAG_LINE, hi_side_site(s), e->reads, e->writes, 1, object};
-}
 
 /* An entry that stream() made ahead and that was never accessed: the thread is no user. */
 static void evict_unused(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
@@ -87,7 +82,6 @@ static inline void count_entry(struct hi_local *t, const struct hi_entry *e, con
   hi_credit(t, s, n);
   if (s->others | s->z1) hi_observe_shared(t, page, e->tag & HI_TAG_LINE, s->others ? n : n - (s->s1 < n ? s->s1 : n));
   evict_fetched(t, e, s);
-  hi_sample_evicted(t, e->tag, n, sample_of(e, s));
 }
 
 /* The same as the line leaves the line cache. Most lines are shared with none. */
@@ -137,6 +131,7 @@ static inline void mark_used(struct hi_local *t, uint64_t at) {
 
 /* Moves the thread to the current slice and to the line cache that base_slot points to. */
 void hi_switch(struct hi_local *t) {
+  hi_look_in_slice(t);
   uint32_t which = (struct hi_entry *)*t->base_slot == t->entries[1];
   if (t->current != t->entries[which]) hi_flush(t);
   struct hi_thread *shared = t->shared;
@@ -156,6 +151,7 @@ void hi_switch(struct hi_local *t) {
 /* Moves on a thread that waits. */
 void hi_catch_up(struct hi_local *t) {
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
+  hi_end_look(t);
   if (epoch != t->epoch) hi_tick(t, epoch);
   if ((uint64_t)t->current != *t->base_slot) hi_switch(t);
 }
@@ -307,7 +303,7 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
     mark_used(t, at);
     *s = (struct hi_side){.line = hi_side_line(page, site, object)};
     e->reads = e->writes = 0;
-    e->tag = line | hi_choose_sample(t, line);
+    e->tag = line;
     if (own) __atomic_store_n(&own->lines, used |= bit, __ATOMIC_RELAXED);
     else __atomic_store_n(&word[i], hi_users_word(t, v, t->index), __ATOMIC_RELAXED);
     if (HI_UNLIKELY(hi_fetch_sampled(line))) hi_use_line(t, s, line, own ? own->word : v);
@@ -369,9 +365,8 @@ static bool watch_access(struct hi_local *t, uint64_t line, const struct hi_side
  * hit, and less than entering the line. False if the line has to be entered anew; `*watch` is
  * cleared if its fetches need not be looked at any more. */
 static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const struct hi_side *s, uint64_t address,
-                               uint32_t site, hi_counts counts, bool *watch) {
+                               hi_counts counts, bool *watch) {
   uint32_t object = hi_object_at(address) & (HI_SPLIT - 1);
-  if (!hi_sample_goes_on(t, e->tag, s, site, object)) return false;
   if (e->tag & HI_WATCHED && !watch_access(t, e->tag & HI_TAG_LINE, s, HI_WRITES(counts))) {
     *watch = false;
     return false;
@@ -379,11 +374,16 @@ static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const str
   e->reads += HI_READS(counts);
   e->writes += HI_WRITES(counts);
   hi_count_object(t, object, (struct hi_object_count){HI_READS(counts), HI_WRITES(counts), 0});
-  /* The entries of a watched line are too short to be sampled when they are evicted. */
-  if ((e->tag & (HI_WATCHED | HI_FOLLOWED)) == HI_WATCHED && !(hi_random(t) % HI_SAMPLE_PERIOD))
-    hi_take_sample(t, (struct hi_sample){e->tag & HI_TAG_LINE, site, HI_READS(counts), HI_WRITES(counts),
-                                         HI_SAMPLE_PERIOD, (uint16_t)object});
   return true;
+}
+
+/* An access during a look. */
+static __attribute__((noinline)) void look_at(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
+  if (hi_executed(t) - t->looked >= HI_LOOK_LENGTH) hi_end_look(t);
+  if (hi_random(t) % HI_LOOK_DRAW || !hi_counting(t)) return;
+  uint32_t weight = t->look_weight, object = hi_object_at(address) & (HI_SPLIT - 1);
+  hi_sum_sample(t, (struct hi_sample){hi_line_of(address), hi_site_of(t, site), HI_READS(counts) * weight,
+                                      HI_WRITES(counts) * weight, 1, (uint16_t)object});
 }
 
 /* An access whose line was not in the current line cache. `what` describes it, without page and
@@ -391,12 +391,19 @@ static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const str
 static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, struct hi_observation what) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
-  if (HI_UNLIKELY(epoch != t->epoch && t->index)) hi_tick(t, epoch);
-  if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot)) hi_switch(t);
+  if (HI_UNLIKELY(hi_is_looking(t))) {
+    if (t->looks) look_at(t, address, counts, what.site);
+    else hi_begin_look(t);
+  }
+  if (HI_UNLIKELY(epoch != t->epoch && t->index)) {
+    hi_end_look(t);
+    hi_tick(t, epoch);
+  }
+  if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot && !hi_is_looking(t))) hi_switch(t);
   uint64_t line = hi_line_of(address);
   uint64_t at = hi_index(t, line);
   struct hi_entry *e = &t->current[at];
-  if (HI_UNLIKELY(e->tag == line)) { /* the base was flipped after the inline code had read it */
+  if (HI_UNLIKELY(e->tag == line)) { /* it looks, or the base was flipped after the inline code had read it */
     e->reads += HI_READS(counts);
     e->writes += HI_WRITES(counts);
     return;
@@ -406,14 +413,14 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   what.site = hi_site_of(t, what.site);
   bool here = (e->tag & HI_TAG_LINE) == line;
   bool watch = true;
-  if (HI_UNLIKELY(here && !(e->tag & HI_STALE) && count_exact(t, e, s, address, what.site, counts, &watch))) return;
+  if (HI_UNLIKELY(here && !(e->tag & HI_STALE) && count_exact(t, e, s, address, counts, &watch))) return;
   t->shared->misses++;
   uint32_t mapped = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address, what.site) : HI_PAGE_NONE;
   uint32_t page = hi_page_id(mapped);
   /* The word is often in another processor's cache: it is fetched while the old line is evicted. */
   __builtin_prefetch(hi_version_word(mapped, address), 1);
   bool again = here && e->tag & HI_STALE;
-  uint64_t flags = HI_UNLIKELY(here) ? hi_continue_sample(t, e->tag) : hi_choose_sample(t, line);
+  uint64_t flags = 0;
   uint16_t continued = 0;
   if (HI_UNLIKELY(here)) {
     count_entry(t, e, s);

@@ -7,7 +7,7 @@
  * each, latest first. */
 #include "credit.h"
 #include "line_observation.h"
-#include "eviction_sample.h"
+#include "access_sample.h"
 #include "object_map.h"
 
 #define MAX_SHARERS 4
@@ -117,7 +117,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   uint64_t *word = hi_shadow_word(page, address);
   if (hi_run.header->sharers ? use_last(t, word) : use(t, word, write)) observe(t, page, address, site, object);
   if (--t->sample_left == 0) {
-    hi_next_sample(t);
+    t->sample_left = HI_SAMPLE_PERIOD / 2 + hi_random(t) % (HI_SAMPLE_PERIOD + 1);
     hi_take_sample(t, (struct hi_sample){hi_line_of(address), site, !write, write, HI_SAMPLE_PERIOD, (uint16_t)object});
   }
 }

@@ -20,7 +20,7 @@
  * Boyer and Moore, 1981). A thread that writes one of them is never left alone when it reads. */
 #ifndef HITHER_PRIVATE_CACHE_H
 #define HITHER_PRIVATE_CACHE_H
-#include "eviction_sample.h"
+#include "access_sample.h"
 #include "object_map.h"
 
 #define HI_FETCH_UNSEEN 2u        /* of HI_FETCH_WAYS: an eighth of the cache */

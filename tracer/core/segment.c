@@ -85,6 +85,20 @@ void *hi_reserve(uint64_t size) {
   return at;
 }
 
+#define LOW_END (1ull << 31)
+
+/* A line cache of so many bytes, to which all are aligned, where an instruction can name it: high up in the first 2 GiB,
+ * as programs that are loaded there have their heap below. */
+static struct hi_entry *empty_cache(uint64_t bytes) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  for (uint64_t at = LOW_END - bytes; at >= LOW_END / 2; at -= bytes) {
+    void *map = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (map == (void *)at) return map;
+    if (map != MAP_FAILED) munmap(map, bytes);
+  }
+  return NULL;
+}
+
 /* Maps the segment at `path` and this process' page map. False if the run is over or memory
  * is short: the program then runs untraced. */
 bool hi_attach(const char *path) {
@@ -110,6 +124,7 @@ bool hi_attach(const char *path) {
     munmap(map, size);
     return false;
   }
+  hi_run.nothing = empty_cache(alignment);
   hi_run.size = size;
   locate(map);
   return true;

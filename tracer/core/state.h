@@ -20,7 +20,6 @@
 #define HI_RED_ZONE 128                          /* below the stack pointer: the program may use it */
 #define HI_STUB_STACK (HI_RED_ZONE + 8)          /* what a call of core takes of the program's stack */
 #define HI_NO_BIT (~0u)
-#define HI_HOT_LINES 64u
 #define HI_LIST_HASHES 64u
 #define HI_CONTENDED_LOG2 6u
 #define HI_LARGE_CACHES 64u /* arenas with line caches of full size, see hi_arena_mask */
@@ -60,6 +59,7 @@ struct hi_run {
   uint64_t *site_words;
   struct hi_user_node *user_nodes;
   struct hi_line_use *user_counts; /* NULL without HI_FLAG_ORACLE */
+  struct hi_entry *nothing;        /* a line cache that stays empty, private and below 2 GiB; NULL: no looks */
   void *substitute;                /* private memory of the segment's size, see hi_detach */
   uint64_t size;
   uint32_t *pagemap; /* page number -> page id, or id | HI_PAGE_SPLIT; private to the process, wiped on fork */
@@ -88,11 +88,14 @@ struct hi_local {
   uint64_t volatile *stack_pointer, *frame_pointer;
   uint64_t thread_pointer; /* beside which its thread-local variables are; 0: not known to the object map */
   uint32_t index, epoch;
-  uint32_t index_mask;     /* entries in its line caches - 1 */
-  uint32_t child_index;    /* thread index reserved for the child of the fork in progress */
-  uint32_t only_depth;     /* calls of --only-functions functions that have not returned */
-  uint32_t sample_left;    /* lines to enter until the next that is followed... */
-  uint32_t sample_density; /* ...and how many are, see HI_DENSITY */
+  uint32_t index_mask;  /* entries in its line caches - 1 */
+  uint32_t child_index; /* thread index reserved for the child of the fork in progress */
+  uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
+  uint32_t sample_left; /* with HI_FLAG_ORACLE: accesses until the next that is sampled */
+  /* See access_sample.h. In instructions: the mean time between looks, and how many the thread had executed at its last. */
+  bool looks;
+  uint32_t look_period, look_weight;
+  uint64_t looked;
   uint32_t random;
   struct hi_sample *sample_sums; /* in the segment, see hi_sum_sample */
   uint64_t sums_used[HI_SAMPLE_SUMS / 64];
@@ -109,10 +112,11 @@ struct hi_local {
   struct hi_line_use *continued; /* see hi_side; those in use are up to the end */
   uint32_t continued_end;
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
-  /* Three counters in thread-local storage: instructions, and with HI_FLAG_SAMPLE the accesses of
-   * traced and of untraced copies of blocks. */
+  /* Four counters in thread-local storage: instructions, with HI_FLAG_SAMPLE the accesses of traced and of
+   * untraced copies of blocks, and instructions since the next look was due, which is negative before. */
   uint64_t volatile *instructions;
-  uint64_t hot[HI_HOT_LINES]; /* lines that had HI_SAMPLE_LARGE accesses in a slice, by hash */
+#define HI_LOOK_COUNTER 3       /* the last of them */
+#define HI_NO_LOOK (1ull << 63) /* none is ever due */
   /* Lines with their versions, see private_cache.h: in the private cache, and contended ones by hash */
   uint64_t *cached, contended[1u << HI_CONTENDED_LOG2];
   int32_t fetches_left; /* until the next that is sampled */

@@ -1,6 +1,6 @@
 /* threads.c: a thread's slot and line caches, from its start to its end. */
 #include "burst_record.h"
-#include "eviction_sample.h"
+#include "access_sample.h"
 #include "line_observation.h"
 #include <string.h>
 #include <sys/mman.h>
@@ -128,7 +128,9 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   t->fetches_left = 1 + (int32_t)(t->random % HI_SAMPLE_PERIOD);
   hi_observe_slice(t);
   struct hi_thread *s = t->shared = &hi_run.threads[index];
-  hi_first_sample(t);
+  t->sample_left = 1 + hi_random(t) % HI_SAMPLE_PERIOD;
+  t->look_period = HI_LOOK_PERIOD_SHORT;
+  instructions[HI_LOOK_COUNTER] = -(uint64_t)(1 + hi_random(t) % HI_LOOK_PERIOD_SHORT);
   t->sample_sums = hi_run.samples + HI_MAX_THREADS * HI_SAMPLES + index * HI_SAMPLE_SUMS;
   memset(t->sample_sums, 0, HI_SAMPLE_SUMS * sizeof *t->sample_sums);
   memset(t->sums_used, 0, sizeof t->sums_used);

@@ -68,6 +68,16 @@ static void insert_oracle(void *dc, instrlist_t *bb, instr_t *where, const struc
   drreg_unreserve_register(dc, bb, where, r2);
 }
 
+/* Where a look becomes due, takes the thread's line cache away: its next access misses. */
+static void insert_look(void *dc, instrlist_t *bb, instr_t *where, const struct host_block *b) {
+  if (!hi_run.nothing || hi_run.header->flags & HI_FLAG_ORACLE) return;
+  instr_t *not_due = INSTR_CREATE_label(dc);
+  PUT(INSTR_CREATE_add(dc, host_slot(dc, SLOT_LOOK), OPND_CREATE_INT32((int)b->instructions)));
+  PUT(INSTR_CREATE_jcc(dc, OP_jnb_short, opnd_create_instr(not_due)));
+  PUT(INSTR_CREATE_mov_st(dc, host_slot(dc, SLOT_BASE), OPND_CREATE_INT32((int)(uint64_t)hi_run.nothing)));
+  PUT(not_due);
+}
+
 /* Adds the block's instructions to their counter and its accesses to that of slot `accesses`, if
  * not 0, at the first place where the flags are dead or else at the end of the block. */
 void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int accesses, bool last) {
@@ -77,6 +87,7 @@ void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *
   if (!dead && !last) return;
   if (drreg_reserve_aflags(dc, bb, where) != DRREG_SUCCESS) dr_abort();
   PUT(INSTR_CREATE_add(dc, host_slot(dc, SLOT_INSTRUCTIONS), OPND_CREATE_INT32((int)b->instructions)));
+  insert_look(dc, bb, where, b);
   if (accesses && b->n) PUT(INSTR_CREATE_add(dc, host_slot(dc, accesses), OPND_CREATE_INT32(b->n)));
   drreg_unreserve_aflags(dc, bb, where);
   b->counted = true;

@@ -222,7 +222,7 @@ impl Segment {
 
     /// Calls `each` for every new sample of a thread, and returns how many were lost
     /// because the ring had wrapped.
-    pub fn drain_samples(&self, thread: u32, mut each: impl FnMut(wire::EvictionSample)) -> u64 {
+    pub fn drain_samples(&self, thread: u32, mut each: impl FnMut(wire::AccessSample)) -> u64 {
         let at = self.thread_offset(thread);
         let head = self.load_u64(at + offset_of!(wire::SegmentThread, sample_head) as u64);
         let tail_at = at + offset_of!(wire::SegmentThread, sample_tail) as u64;
@@ -251,7 +251,7 @@ impl Segment {
     }
 
     /// What a thread that could not flush its line cache summed of samples in its last slice.
-    pub fn for_each_sample_sum(&self, thread: u32, mut each: impl FnMut(wire::EvictionSample)) {
+    pub fn for_each_sample_sum(&self, thread: u32, mut each: impl FnMut(wire::AccessSample)) {
         let [rings, sums] = [wire::SAMPLES, wire::SAMPLE_SUMS].map(|n| u64::from(n) * 24);
         let behind_rings = self.layout().samples + u64::from(wire::MAX_THREADS) * rings;
         let at = self.slot_offset(behind_rings, thread.into(), wire::MAX_THREADS, sums);
@@ -259,7 +259,7 @@ impl Segment {
         for n in 0..u64::from(wire::SAMPLE_SUMS) {
             let at = at.saturating_add(n * 24);
             if page.is_written(at, |at| self.written_from(at)) {
-                let sum: wire::EvictionSample = self.read(at);
+                let sum: wire::AccessSample = self.read(at);
                 if sum.weight != 0 {
                     each(sum);
                 }

@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 19;
+pub const VERSION: u32 = 20;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -87,7 +87,6 @@ pub const SAMPLE_PERIOD: u32 = 2048;
 /// Of the private cache: lines that a sampled one stands for, and ways.
 pub const FETCH_PERIOD: u32 = 64;
 pub const FETCH_WAYS: u32 = 16;
-pub const SAMPLE_LARGE: u32 = 4096;
 pub const SHARED_PERIOD: u32 = 1024;
 pub const OBSERVED_LOW: u16 = 0;
 pub const OBSERVED_UPPER: u16 = 1;
@@ -296,7 +295,7 @@ impl CodeSite {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct EvictionSample {
+pub struct AccessSample {
     pub address: u64,
     pub site: u32,
     pub reads: u32,
@@ -468,7 +467,7 @@ records!(
     SegmentProcess = 64,
     SegmentHook = 32,
     CodeSite = 64,
-    EvictionSample = 24,
+    AccessSample = 24,
     LineObservation = 16,
     SegmentEvent = 64,
     SegmentPage = 40,

@@ -8,11 +8,7 @@ pub const CACHE_LOG2_MAX: u32 = 17;
 /// In a tag: makes the owner's next access miss.
 pub const STALE: u64 = 1 << 63;
 pub const EXACT: u64 = 1 << 62;
-pub const FOLLOWED: u64 = 1 << 61;
-/// A followed line stands for [`super::SAMPLE_PERIOD`] lines, at density n by 4^n less.
-pub const DENSITY_SHIFT: u32 = 56;
-pub const DENSITY: u64 = 3 << DENSITY_SHIFT;
-pub const TAG_LINE: u64 = (1 << 56) - 1;
+pub const TAG_LINE: u64 = (1 << 60) - 1;
 pub const SIDE_SITE: u32 = 26;
 pub const SIDE_OBJECT: u32 = 48;
 pub const OTHERS: u32 = 1 << 15;

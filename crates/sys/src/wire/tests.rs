@@ -70,7 +70,7 @@ fn layout() -> Both {
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);
     compare!(b, "hi_site", CodeSite: pc, process, generation, span, kind, reads, writes, caller);
-    compare!(b, "hi_sample", EvictionSample: address, site, reads, writes, weight, object);
+    compare!(b, "hi_sample", AccessSample: address, site, reads, writes, weight, object);
     compare!(b, "hi_object", TargetObject: kind, process, id, generation, address, size, frames,
         thread, blocks, bytes, smallest, largest, granules, live, peak);
     compare!(b, "hi_object_count", ObjectCount: reads, writes, fetches);
@@ -107,11 +107,9 @@ fn layout() -> Both {
 }
 
 fn constants(b: &mut Both) {
-    b.number("HI_DENSITY_SHIFT", DENSITY_SHIFT.into());
     b.number("HI_TAG_LINE", TAG_LINE);
     b.number("HI_STALE", STALE);
     b.number("HI_EXACT", EXACT);
-    b.number("HI_FOLLOWED", FOLLOWED);
     b.number("HI_MAGIC", MAGIC);
     for (name, value) in [
         ("HI_VERSION", VERSION),
@@ -127,7 +125,6 @@ fn constants(b: &mut Both) {
         ("HI_SAMPLE_PERIOD", SAMPLE_PERIOD),
         ("HI_FETCH_PERIOD", FETCH_PERIOD),
         ("HI_FETCH_WAYS", FETCH_WAYS),
-        ("HI_SAMPLE_LARGE", SAMPLE_LARGE),
         ("HI_OBJECT_FREE", OBJECT_FREE),
         ("HI_OBJECT_SITE", OBJECT_SITE),
         ("HI_OBJECT_VARIABLE", OBJECT_VARIABLE),

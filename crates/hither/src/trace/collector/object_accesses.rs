@@ -24,10 +24,9 @@ const MAX_BEFORE: usize = 32;
 const GRANULE: u64 = 16;
 /// Variables that are named where they are one structure.
 const MOST_JOINED: usize = 4;
-/// A structure's lines have at most this many times the accesses that its samples stand for. A cache line with
-/// very many accesses is sampled only when it comes again (eviction_sample.h): where most were made at one go, the
-/// samples are of other code, and these accesses have no source line. Ours: by chance alone samples, each of which
-/// stands for 2048 accesses or more, are seldom that much too few.
+/// A structure's lines have at most this many times the accesses that its samples stand for. Where most of its accesses
+/// were made between two looks (access_sample.h), the samples are of other code, and these accesses have no source
+/// line. Ours: by chance alone samples are seldom that much too few.
 const MOST_SAMPLED: f64 = 32.0;
 /// Share of the samples whose source lines are kept.
 const LINES_KEPT: f64 = 0.999;

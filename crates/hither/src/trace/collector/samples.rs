@@ -1,4 +1,4 @@
-//! Samples of evicted lines -> how often which code touched which data.
+//! Samples of accesses and fetches -> how often which code touched which data.
 //!
 //! Symbols are read only at the end, so lines of program files stay numbers until then;
 //! everything else is known when the sample is drained.
@@ -62,7 +62,7 @@ impl SampleTally {
     /// Adds what a thread of a process left.
     pub fn add(
         &mut self,
-        sample: &wire::EvictionSample,
+        sample: &wire::AccessSample,
         segment: &Segment,
         process: u32,
         target: &mut TargetState,
@@ -80,7 +80,7 @@ impl SampleTally {
     fn count(
         &mut self,
         segment: &Segment,
-        sample: &wire::EvictionSample,
+        sample: &wire::AccessSample,
         (object, place): (Option<ObjectKey>, Option<(u32, u64)>),
         regions: &mut RegionMap,
     ) {

@@ -114,10 +114,6 @@ pub struct UnflushedEntry {
     pub line: u64,
     /// Its accesses were counted for their structures one by one.
     pub exact: bool,
-    /// Its accesses stand for those to many lines, see `HI_FOLLOWED` in line_cache.h.
-    pub followed: bool,
-    /// How many lines were followed, see `HI_DENSITY` there.
-    pub density: u32,
     pub reads: u64,
     pub writes: u64,
     pub side: wire::SideRecord,
@@ -137,24 +133,6 @@ impl UnflushedEntry {
             fetches: 0,
         };
         (id != 0 && self.page != 0 && n > 0 && !self.exact).then_some((id, count))
-    }
-
-    /// The sample that its thread would have left, see `hi_sample_evicted` in eviction_sample.h.
-    /// Of lines that are not followed only the thread knows whether they had many accesses before.
-    pub fn sample(&self) -> Option<wire::EvictionSample> {
-        let n = self.reads + self.writes;
-        let period = u64::from(wire::SAMPLE_PERIOD >> (2 * self.density));
-        let large = u64::from(wire::SAMPLE_LARGE);
-        let weight = period * large / n.max(large);
-        let of_followed = self.followed && self.page != 0 && n > 0 && weight > 0;
-        of_followed.then(|| wire::EvictionSample {
-            address: self.line,
-            site: self.side.site(),
-            reads: self.reads as u32,
-            writes: self.writes as u32,
-            weight: weight as u16,
-            object: self.side.object() as u16,
-        })
     }
 }
 
@@ -187,8 +165,6 @@ pub fn for_each_unflushed(
             page: side.page(),
             line: entry.tag & wire::TAG_LINE,
             exact: entry.tag & wire::EXACT != 0,
-            followed: entry.tag & wire::FOLLOWED != 0,
-            density: ((entry.tag & wire::DENSITY) >> wire::DENSITY_SHIFT) as u32,
             reads: entry.reads.into(),
             writes: entry.writes.into(),
             continued: segment.continued_use(thread, &side),
@@ -241,8 +217,6 @@ mod tests {
             page,
             line: 0x7f00_0000_1040,
             exact: false,
-            followed: false,
-            density: 0,
             reads,
             writes,
             side: wire::SideRecord {
@@ -281,40 +255,6 @@ mod tests {
         });
         let expected = [(1, 2, 40), (1, 3, 40), (1, 5, 40), (2, 3, 1), (2, 5, 1)];
         assert_eq!(credited, [&expected[..], &[(3, 5, 1)]].concat());
-    }
-
-    #[test]
-    fn a_line_that_is_followed_leaves_a_sample() {
-        let entry = |followed, reads, page, density| UnflushedEntry {
-            page,
-            line: 0x7f00_0000_1040,
-            exact: followed,
-            followed,
-            density,
-            reads,
-            writes: 0,
-            side: wire::SideRecord {
-                line: 7 << wire::SIDE_OBJECT | 99 << wire::SIDE_SITE,
-                ..wire::SideRecord::default()
-            },
-            continued: wire::LineUseCount::default(),
-            others: Vec::new(),
-        };
-        let weight_at = |density, followed, reads, page| {
-            let sample = entry(followed, reads, page, density).sample()?;
-            assert_eq!((sample.object, sample.site), (7, 99));
-            assert_eq!(u64::from(sample.reads), reads);
-            Some(sample.weight)
-        };
-        let weight = |followed, reads, page| weight_at(0, followed, reads, page);
-        assert_eq!(weight(true, 8, 64), Some(2048));
-        assert_eq!(weight(true, 8192, 64), Some(1024));
-        assert_eq!(weight(true, 1 << 24, 64), None);
-        assert_eq!(weight(true, 0, 64), None);
-        assert_eq!(weight(true, 8, 0), None);
-        assert_eq!(weight(false, 8, 64), None);
-        assert_eq!(weight_at(2, true, 8, 64), Some(128));
-        assert_eq!(weight_at(1, true, 8, 64), Some(512));
     }
 
     #[test]

@@ -276,10 +276,6 @@ impl CollectorEngine {
                     let (process, id) = self.target_state.object_counted_as(named, &self.segment);
                     *self.ended_objects.entry((key, process, id)).or_default() += count;
                 }
-                if let Some(sample) = left.sample() {
-                    let target = &mut self.target_state;
-                    (self.samples).add(&sample, &self.segment, thread.process, target);
-                }
                 self.page_reader
                     .add_unflushed(&self.segment, left.page, key, counts, &mut rows);
                 let others = shared_accesses(left.reads + left.writes, &left.side);

@@ -445,13 +445,6 @@ impl Fake {
         }
     }
 
-    /// The entry is followed, for a site.
-    pub fn follow_entry(&mut self, slot: u32, index: u64, page: u32, site: u64) {
-        let (_, entry, side) = self.entry_at(slot, index);
-        self.put64(entry, 0x7f00_0000_0040 | wire::EXACT | wire::FOLLOWED);
-        self.put64(side, u64::from(page) | site << wire::SIDE_SITE);
-    }
-
     /// Tells what a thread saw of a line.
     pub fn seen(&mut self, thread: u32, seen: wire::LineObservation) {
         let head_at = self.thread_at(thread) + offset_of!(SegmentThread, observation_head) as u64;

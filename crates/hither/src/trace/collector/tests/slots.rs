@@ -114,22 +114,6 @@ fn what_a_process_left_unflushed_is_counted_when_its_slots_are_freed() {
     assert_eq!(events(&p, 0, THREADS), 30);
 }
 
-/// A line of the last slice that was followed tells of the code that used it, as those do that were flushed.
-#[test]
-fn what_a_process_left_unflushed_has_its_lines() {
-    let mut f = Fake::with_thread();
-    f.module(1, 0x400000, 0x40_9000, "/bin/app");
-    f.map(1, 1, BASE, MIB);
-    f.page(64, BASE, 1, 1);
-    f.site(1, 0x401010);
-    f.entry(1, 3, 64, (10, 0), &[]);
-    f.follow_entry(1, 3, 64, 1);
-    f.exit_process(1);
-    let p = f.finish(&mut Names);
-    let lines: Vec<_> = p.sites.iter().map(|s| (s.line, s.reads)).collect();
-    assert_eq!(lines, [(0x10, 10)]);
-}
-
 /// A thread that is killed leaves what it has summed of samples; what went to its ring has no weight any more.
 #[test]
 fn what_a_process_left_of_samples_has_its_lines() {
