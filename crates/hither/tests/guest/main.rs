@@ -14,6 +14,10 @@ mod phases;
 mod placed;
 mod program;
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
 use hither_guest::{or_skip, CommandOutput, Guest};
 use installed::there;
 
@@ -22,7 +26,23 @@ const HITHER: &str = env!("CARGO_BIN_EXE_hither");
 /// A guest with hither in it.
 #[track_caller]
 fn guest_with_hither() -> Option<Guest> {
-    Some(or_skip()?.file_at(HITHER, "/usr/bin/hither"))
+    Some(or_skip()?.file_at(without_debug_information(), "/usr/bin/hither"))
+}
+
+/// hither as it is on the guest, which unpacks all that it has into memory when it boots: most of the
+/// development build is debug information.
+fn without_debug_information() -> &'static Path {
+    static STRIPPED: OnceLock<PathBuf> = OnceLock::new();
+    STRIPPED.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let fresh = folder.join(format!("hither.{}", std::process::id()));
+        let mut strip = Command::new("strip");
+        let stripped = strip.arg("-o").arg(&fresh).arg(HITHER).status();
+        assert!(stripped.expect("strip").success());
+        let stripped = folder.join("hither-of-guests");
+        std::fs::rename(&fresh, &stripped).expect("rename");
+        stripped
+    })
 }
 
 /// What the commands printed; all must succeed.
