@@ -117,8 +117,9 @@ docs: toolchain
 	  --no-default-features --features search --root target/tools
 	$(MDBOOK) build
 
-# Those that a stranger may link: their documentation is checked.
-LIBRARIES := --package hither-profile --package hither-model
+# Those that a stranger may link: their documentation is checked. All are taken together, so that
+# what they depend on has the features that it has for clippy, and is not compiled anew.
+LIBRARIES := --workspace --lib
 
 # --- checking; the development profile keeps overflow checks on
 
