@@ -63,8 +63,8 @@ pub use prediction::*;
 pub use redact::REDACTED;
 pub use tables::*;
 pub use thread_roles::RoleFinder;
-use working_threads::working_processes;
 pub use working_threads::working_threads;
+use working_threads::{starting_processes, working_processes};
 
 /// A whole profile in memory: `profile.json` and every table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -124,14 +124,16 @@ impl Profile {
         }
     }
 
-    /// By thread: whether it takes part in the run's work, see [`working_threads`]; of an
-    /// MPI job, those of the ranks.
+    /// By thread: whether it takes part in the run's work, see [`working_threads`]; not those of processes that
+    /// only start others, and of an MPI job those of the ranks.
     #[must_use]
     pub fn working_threads(&self) -> Vec<bool> {
         let mut working = working_threads(self.threads.iter());
         let processes = working_processes(&self.meta.processes);
+        let starters = starting_processes(&self.meta.processes, &self.threads);
         for (works, thread) in working.iter_mut().zip(&self.threads) {
-            *works &= processes.get(thread.process.at()).copied().unwrap_or(true);
+            let at = thread.process.at();
+            *works &= processes.get(at) != Some(&false) && starters.get(at) != Some(&true);
         }
         working
     }

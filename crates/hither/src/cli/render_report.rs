@@ -161,13 +161,13 @@ fn threads_apart(report: &MetricsReport, style: TerminalStyle) -> String {
     }
     let list = named.iter();
     let list = list.map(|(name, at)| format!("{} {}", strip_control_characters(name), ranges(at)));
-    let (does, do_not) = match report.threads.len() - report.run.active_threads {
-        1 => ("1 does".to_owned(), "does not"),
-        n => (format!("{n} do"), "do not"),
+    let (works, do_not) = match report.threads.len() - report.run.active_threads {
+        1 => ("1 hardly works".to_owned(), "does not"),
+        n => (format!("{n} hardly work"), "do not"),
     };
     let text = format!(
-        "{does} less than a thousandth of the busiest one's accesses and instructions and {do_not} \
-         count as T above: {}",
+        "{works} (less than a thousandth of the busiest one's accesses and instructions, or a hundredth in a process \
+         that starts others) and {do_not} count as T above: {}",
         list.collect::<Vec<_>>().join("; ")
     );
     style.wrap("  ", &text, 2)

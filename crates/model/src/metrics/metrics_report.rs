@@ -52,7 +52,7 @@ pub struct RunSummary {
     pub threads: usize,
     /// Threads that ran.
     pub recorded_threads: usize,
-    /// Threads that do a thousandth of the busiest one's work: the T of all metrics. None where no
+    /// Threads that work, by [`Profile::working_threads`]: the T of all metrics. None where no
     /// access was counted.
     pub active_threads: usize,
     /// Processes that ran.
