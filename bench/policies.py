@@ -1,11 +1,11 @@
 """Are policies what their papers define? Each is implemented here once more, short and slow, from the paper, and
 compared on random communication, and in profile_policies.py on random use of pages and over time.
 
-    policies.py HITHER [INSTANCES]    a row per policy: instances compared, mismatches
+    policies.py HITHER [INSTANCES [SEED]]    a row per policy: instances compared, mismatches
 
 exact               least sum of events times hops of all placements, tried one by one, also on parts of
-                    machines, whose branches differ in height, and with more threads than PUs, which are shared
-                    evenly first; threads on one PU have no hops between them
+                    machines, whose branches differ in height, and with more threads than cores or than PUs, which are
+                    shared evenly first; threads on one PU have no hops between them
 matching            SPCD: pairs by a perfect matching of most weight, then pairs of pairs (eq. 1)
 eagermap            Locality and Balance's Locality: each group takes whom it communicates most with
 distance            the same with each cell subtracted from the largest
@@ -13,9 +13,14 @@ balanced-locality   Locality and Balance 4: the same as eagermap, but a group th
                     of its level takes who communicates least, and each begins with who communicates most
 balance             Locality and Balance 4: the thread with most communication to the PU with least
 load-balance        the same with the work of threads
+scotch              dual recursive bipartitioning (Pellegrini and Roman 1996, which OPT and kMAF map with): halves with least
+                    communication between them, tried one by one, then halves of these, of threads that are in groups; of
+                    fewer threads than PUs how many each node gets, as libscotch is given no idle vertices
 most-access         OPT eq. 8; `over time`: moved where another node accesses a page most, once in 10 s at most (OPT 6.3)
 kmaf                kMAF eq. 6 and its ageing, from the first toucher's node; `over time`: when as well
 balanced, locality-balance, interleave   hither's own: docs/policies.md
+next-touch          Loef and Holmgren: from its mark on, at the beginning of each window, a page is where it is touched next;
+                    reads of each node's memory from it and from others in a simulation without prefetchers
 opt                 the five conditions of OPT 6.2.2 in each slice, with the phases of eq. 4: when threads move, and to which
                     node; the mapping itself is libscotch's, of `hither map --matrix --policy scotch`
 
@@ -55,6 +60,16 @@ def random_matrix(threads, draw):
     matrix = [[0] * threads for _ in range(threads)]
     for i, j in itertools.combinations(range(threads), 2):
         matrix[i][j] = matrix[j][i] = draw.choice((0, draw.randrange(1, 1000)))
+    return matrix
+
+
+def nested_matrix(draw):
+    """Eight threads in pairs of pairs, in any order, which mostly share more the closer they are: libscotch finds the best
+    halves of these, and of matrices without any order for seven of eight."""
+    matrix, order = [[0] * 8 for _ in range(8)], draw.sample(range(8), 8)
+    for i, j in itertools.combinations(range(8), 2):
+        apart = (order[i] ^ order[j]).bit_length()
+        matrix[i][j] = matrix[j][i] = draw.randrange(1, 1000) * 4 ** (3 - apart)
     return matrix
 
 
@@ -140,17 +155,37 @@ def by_balanced_locality(matrix, sizes):
     return levels
 
 
+def by_bipartitioning(matrix, sizes):
+    levels = [[list(range(len(matrix)))]]
+    for _ in sizes[1:]:
+        made = []
+        for first, *rest in levels[0]:
+            halves = [([first, *some], [t for t in rest if t not in some])
+                      for some in itertools.combinations(rest, len(rest) // 2)]
+            made += min(halves, key=lambda both: between(matrix, *both))
+        levels.insert(0, made)
+    return levels
+
+
+def shares(threads, nodes):
+    """How many threads each of 2^n nodes gets where each half of the machine gets half of them."""
+    if nodes == 1:
+        return [threads]
+    return sorted(shares(threads // 2, nodes // 2) + shares(threads - threads // 2, nodes // 2))
+
+
 def seatings(seats):
     """All placements with as many threads on each PU."""
     return set(itertools.permutations(seats))
 
 
 def shared_evenly(seats, usable):
-    """Every package, core and PU has its share of the threads, give or take one."""
+    """Every package, core and PU has its share of the threads, give or take one, and no core none."""
     for size in (4, 2, 1):
         for group in {u // size for u in usable}:
             share = len(seats) * sum(u // size == group for u in usable) / len(usable)
-            if abs(sum(p // size == group for p in seats) - share) > 1:
+            held = sum(p // size == group for p in seats)
+            if abs(held - share) > 1 or size == 2 and held == 0:
                 return False
     return True
 
@@ -203,9 +238,12 @@ def compare(hither, policy, draw):
             tries = itertools.permutations(cores, len(matrix))
             least = min(objective(matrix, pus, usable) for pus in tries)
             return objective(matrix, place(hither, policy, matrix, MACHINE, only=usable), usable), least
-        # More threads than PUs. How many each takes is decided first.
-        usable = usable[:draw.randrange(2, 5)]
-        matrix = random_matrix(draw.randrange(len(usable) + 1, min(7, 2 * len(usable)) + 1), draw)
+        # More threads than PUs, or than cores. Which take how many is decided first.
+        if draw.randrange(2) or len(usable) < len(cores) + 2:
+            usable = usable[:draw.randrange(2, 5)]
+            matrix = random_matrix(draw.randrange(len(usable) + 1, min(7, 2 * len(usable)) + 1), draw)
+        else:
+            matrix = random_matrix(draw.randrange(len(cores) + 1, min(7, len(usable) - 1) + 1), draw)
         pus = place(hither, policy, matrix, MACHINE, only=usable)
         least = min(objective(matrix, seats, usable) for seats in seatings(pus))
         return (objective(matrix, pus, usable), shared_evenly(pus, usable)), (least, True)
@@ -220,8 +258,14 @@ def compare(hither, policy, draw):
         for amount, pu in zip(amounts, pus):
             held[pu] += amount
         return sorted(held), balanced(amounts, units)
-    matrix = random_matrix(8, draw)
+    if policy == "scotch" and draw.randrange(2):
+        matrix = random_matrix(draw.randrange(2, 16), draw)
+        on_node = [pu // 4 for pu in place(hither, policy, matrix, "node:4 core:4 pu:1")]
+        return sorted(map(on_node.count, range(4))), shares(len(matrix), 4)
+    matrix = nested_matrix(draw) if policy == "scotch" else random_matrix(8, draw)
     pus = place(hither, policy, matrix, MACHINE)
+    if policy == "scotch":
+        return weights(matrix, groups_of(pus, SIZES)), weights(matrix, by_bipartitioning(matrix, SIZES))
     if policy == "matching":
         return weights(matrix, groups_of(pus, SIZES))[:1], weights(matrix, by_matching(matrix, SIZES))[:1]
     if policy == "balanced-locality":
@@ -230,17 +274,18 @@ def compare(hither, policy, draw):
     return weights(asked, groups_of(pus, SIZES)), weights(asked, by_eagermap(asked, SIZES))
 
 
-THREAD_POLICIES = ("exact", "matching", "eagermap", "distance", "balanced-locality", "balance", "load-balance")
+THREAD_POLICIES = ("exact", "matching", "eagermap", "distance", "balanced-locality", "balance", "load-balance",
+                   "scotch")
 
 
 def main():
-    hither, instances = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    hither, instances, seed = (sys.argv[1:] + ["100", ""][len(sys.argv) - 2:])[:3]
     tools, wrong = (hither, example_made()), 0
     print(f"{'policy':<22} {'instances':>9} {'mismatches':>10}")
     for policy in THREAD_POLICIES + FOUND_IN_PROFILES:
-        draw = random.Random(policy)
+        draw = random.Random(policy + seed)
         both = [compare_profile(tools, policy, draw) if policy in FOUND_IN_PROFILES else compare(hither, policy, draw)
-                for _ in range(instances)]
+                for _ in range(int(instances))]
         differ = sum(ours != papers for ours, papers in both)
         print(f"{policy:<22} {instances:>9} {differ:>10}", flush=True)
         wrong += differ

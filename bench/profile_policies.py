@@ -1,5 +1,5 @@
 """References for what `bench/policies.py` compares of profiles: where pages are, and what moves when. Short and slow,
-from the papers (OPT, kMAF); where a policy is hither's own, from docs/policies.md. Profiles are made of random use
+from the papers (OPT, kMAF, Loef and Holmgren, ICS 2005); where a policy is hither's own, from docs/policies.md. Profiles are made of random use
 (`crates/profile/examples/made.rs`), eight threads on four nodes, two on each."""
 import json
 import os
@@ -8,6 +8,7 @@ import tempfile
 
 THREADS, NODES, MACHINE = 8, 4, "node:4 core:2 pu:1"
 T_MIN = 10 * 10**9  # of pages, OPT 6.3
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DIFF_MIN, H_MIN, A_MIN = 0.2, 100, 150  # OPT 4.1.3, 6.2.2
 
 
@@ -281,6 +282,48 @@ def compare_conditions(tools, draw):
     return ours, theirs or ours[:1]  # none worth a mapping: that of the whole run stays
 
 
+def by_next_touch(windows):
+    """Reads of each node's memory from it and from others, of windows of (thread, page) in order. Pages are marked at the
+    beginning of a window, and go to the node of who touches them next."""
+    reads = [[0, 0] for _ in range(NODES)]
+    for window in windows:
+        at = {}
+        for thread, page in window:
+            home = at.setdefault(page, node_of(thread))
+            reads[home][home != node_of(thread)] += 1
+    return reads
+
+
+def compare_next_touch(tools, draw):
+    """Reads by node that `hither sim` counts of a recording in which threads read one after the other, each line of a page
+    once, so that none is in a cache."""
+    hither, made = tools
+    pages, windows = draw.randrange(3, 20), []
+    lines = [f"slice {10**8}"]
+    lines += [f"touch 0 {page} {draw.randrange(THREADS)}" for page in range(pages)]
+    lines += [f"use 0 0 {thread} 1000" for thread in range(THREADS)]
+    for at in range(draw.randrange(1, 8)):
+        turns = [(thread, page) for thread in draw.sample(range(THREADS), THREADS)
+                 for page in draw.sample(range(pages), draw.randrange(1, pages + 1))]
+        before = set()
+        for turn, (thread, page) in enumerate(turns):
+            after = 1 if thread in before else 1 + turn * 100_000  # longer than all that was read before takes
+            before.add(thread)
+            lines.append(f"read {at} {thread} {page} {8 * at + thread} {after}")
+        windows.append(turns)
+    with tempfile.TemporaryDirectory() as folder:
+        profile, machine = f"{folder}/made.hither", f"{folder}/machine.toml"
+        subprocess.run([made, profile, str(THREADS)], input="\n".join(lines), text=True, check=True)
+        with open(os.path.join(ROOT, "testdata/machines/generic.toml"), encoding="utf-8") as typical:
+            kept = [line for line in typical if not line.startswith("prefetch")]
+        with open(machine, "w", encoding="utf-8") as file:
+            file.writelines(kept)
+        told = subprocess.run([hither, "sim", profile, "--topology", MACHINE, "--machine", machine, "--no-keep", "--quiet",
+                               "--policy", "compact+next-touch", "--warm-up", "0", "--json"], capture_output=True, text=True, check=True)
+    nodes = json.loads(told.stdout)["comparisons"][0]["placements"][0]["amounts"]["nodes"]
+    return [[node["local_reads"], node["remote_reads"]] for node in nodes], by_next_touch(windows)
+
+
 def flipped(line):
     """The thread with the smaller number first."""
     kind, at, i, j, events = line.split()
@@ -288,17 +331,18 @@ def flipped(line):
 
 
 FOUND_IN_PROFILES = ("most-access", "kmaf", "balanced", "locality-balance:0", "locality-balance:0.1", "interleave",
-                     "most-access over time", "kmaf over time", "opt")
+                     "most-access over time", "kmaf over time", "next-touch", "opt")
 
 
 def compare_profile(tools, policy, draw):
     """What hither decides, and what the reference does."""
-    return compare_conditions(tools, draw) if policy == "opt" else compare_pages(tools, policy, draw)
+    if policy == "opt":
+        return compare_conditions(tools, draw)
+    return compare_next_touch(tools, draw) if policy == "next-touch" else compare_pages(tools, policy, draw)
 
 
 def example_made():
     """Builds crates/profile/examples/made.rs."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     cargo = os.environ.get("CARGO", "cargo")
-    subprocess.run([cargo, "build", "--quiet", "--package", "hither-profile", "--example", "made"], cwd=root, check=True)
-    return os.path.join(root, "target/debug/examples/made")
+    subprocess.run([cargo, "build", "--quiet", "--package", "hither-profile", "--example", "made"], cwd=ROOT, check=True)
+    return os.path.join(ROOT, "target/debug/examples/made")

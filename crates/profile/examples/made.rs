@@ -5,17 +5,28 @@
 //! share SLICE THREAD THREAD EVENTS
 //! touch SLICE PAGE THREAD          who touched a page first
 //! use SLICE PAGE THREAD READS
+//! read WINDOW THREAD PAGE LINE AFTER   a recorded access, AFTER instructions after the thread's last one
 //!
 //! cargo run --package hither-profile --example made -- made.hither THREADS < lines
 //! ```
-//! Each slice's C_H and C_A are counted from what threads share in it.
+//! Each slice's C_H and C_A are counted from what threads share in it. Recorded windows are `WINDOW_EVERY` apart.
+use hither_profile::bursts::{BurstAccess, BurstPiece, NamedPages};
 use hither_profile::{
-    CommMatrix, PageFirstTouch, PageNo, PageUse, PairComm, Process, Profile, Region, Slice,
-    SliceIx, Thread, ThreadIx, PAGE_SIZE,
+    write_with_bursts, BurstWriter, CommMatrix, PageFirstTouch, PageNo, PageUse, PairComm, Process,
+    Profile, Region, Slice, SliceIx, Thread, ThreadIx, PAGE_SIZE,
 };
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::{Path, PathBuf};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// What each thread reads in each window, by both.
+type Recorded = BTreeMap<(u32, u32), Vec<BurstAccess>>;
+
+const BASE: u64 = 0x7f00_0000_0000;
+const LINE: u64 = 64;
+const WINDOW_EVERY: u64 = 10_000_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args_os().skip(1);
     let folder = words.next().map(PathBuf::from);
     let threads = words.next().and_then(|n| n.to_str()?.parse::<usize>().ok());
@@ -26,16 +37,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         threads: vec![Thread::default(); threads],
         ..Profile::default()
     };
+    let mut recorded = Recorded::new();
     for line in std::io::stdin().lines() {
-        add(&mut profile, &line?)?;
+        add(&mut profile, &mut recorded, &line?)?;
     }
     finish(&mut profile);
-    hither_profile::write(&profile, &folder)?;
-    Ok(())
+    if recorded.is_empty() {
+        hither_profile::write(&profile, &folder)?;
+        return Ok(());
+    }
+    write_recorded(&mut profile, &recorded, &folder)
 }
 
 /// Adds what a line says.
-fn add(profile: &mut Profile, line: &str) -> Result<(), Box<dyn std::error::Error>> {
+fn add(profile: &mut Profile, recorded: &mut Recorded, line: &str) -> Result<(), Box<dyn Error>> {
     let mut words = line.split_whitespace();
     let kind = words.next();
     let numbers: Vec<u64> = words.map(str::parse).collect::<Result<_, _>>()?;
@@ -71,9 +86,57 @@ fn add(profile: &mut Profile, line: &str) -> Result<(), Box<dyn std::error::Erro
                 ..PageUse::default()
             });
         }
-        _ => return Err(format!("{line:?} is none of the four kinds of lines").into()),
+        (Some("read"), &[window, thread, page, line, after]) => {
+            let reads = recorded.entry((window as u32, thread as u32));
+            reads.or_default().push(BurstAccess {
+                address: BASE + page * PAGE_SIZE + line * LINE,
+                bytes: 8,
+                write: false,
+                after: after as u32,
+                depends: 0,
+            });
+        }
+        _ => return Err(format!("{line:?} is none of the five kinds of lines").into()),
     }
     Ok(())
+}
+
+/// Writes a profile with recorded windows.
+fn write_recorded(
+    profile: &mut Profile,
+    recorded: &Recorded,
+    to: &Path,
+) -> Result<(), Box<dyn Error>> {
+    profile.regions[0].address = BASE;
+    let mut writer = BurstWriter::create(to)?;
+    for (&(window, thread), reads) in recorded {
+        let start = u64::from(window) * WINDOW_EVERY;
+        let head = BurstPiece {
+            thread: ThreadIx(thread),
+            start,
+            end: start + WINDOW_EVERY / 10,
+            ..BurstPiece::default()
+        };
+        writer.append_accesses(window, &head, reads);
+    }
+    for window in 0..=recorded
+        .keys()
+        .map(|(window, _)| *window)
+        .max()
+        .unwrap_or(0)
+    {
+        let names = NamedPages {
+            page: BASE / PAGE_SIZE,
+            pages: profile.regions[0].size / PAGE_SIZE,
+            ..NamedPages::default()
+        };
+        writer.append_named_pages(window, &[names]);
+    }
+    let written = write_with_bursts(profile, to, writer)?;
+    match written.missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{:?} could not be written", written.missing).into()),
+    }
 }
 
 /// What else a profile has.
