@@ -12,12 +12,13 @@
 #include "object_map.h"
 
 /* All in instructions of the thread. */
-#define HI_LOOK_PERIOD 100000u     /* from look to look, in the mean... */
+#define HI_LOOK_PERIOD 200000u     /* from look to look, in the mean... */
 #define HI_LOOK_PERIOD_SHORT 8000u /* ...and at first, so that short runs have enough... */
-#define HI_LOOK_GROWTH 64u         /* ...and which part of it the next is longer */
-#define HI_LOOK_LENGTH 64u
-#define HI_LOOK_DRAW 8u         /* accesses of which one is drawn, in the mean */
-#define HI_LOOK_MOST (1u << 22) /* accesses that one stands for; a site may have a hundred */
+#define HI_LOOK_GROWTH 256u        /* ...and which part of it the next is longer */
+#define HI_LOOK_SHARE 400u         /* of so many instructions one is in a look... */
+#define HI_LOOK_SHORTEST 64u       /* ...and how many are at least: a basic block has few more */
+#define HI_LOOK_DRAWN 8u           /* accesses that are drawn in a look, if each instruction has one */
+#define HI_LOOK_MOST (1u << 22)    /* accesses that one stands for; a site may have a hundred */
 
 /* Appends to the thread's ring; if the ring is full the sample is counted as lost. */
 static inline void hi_take_sample(struct hi_local *t, struct hi_sample sample) {
@@ -74,7 +75,7 @@ static inline void hi_end_look(struct hi_local *t) {
 
 /* A look is due. */
 static inline void hi_begin_look(struct hi_local *t) {
-  uint64_t executed = hi_executed(t), weight = 1 + (executed - t->looked) / (HI_LOOK_LENGTH / HI_LOOK_DRAW);
+  uint64_t executed = hi_executed(t), weight = 1 + (executed - t->looked) / HI_LOOK_DRAWN;
   uint64_t wait = t->look_period / 2 + ((uint64_t)t->look_period * hi_random(t) >> 16);
   t->instructions[HI_LOOK_COUNTER] = t->index ? -wait : HI_NO_LOOK;
   if (t->shared->flipped) { /* to which the inline code paid no heed */
@@ -86,6 +87,7 @@ static inline void hi_begin_look(struct hi_local *t) {
     return;
   }
   t->look_weight = weight < HI_LOOK_MOST ? (uint32_t)weight : HI_LOOK_MOST;
+  t->look_length = HI_LOOK_SHORTEST + t->look_period / HI_LOOK_SHARE;
   t->looks = true;
   t->looked = executed;
   if (t->look_period < HI_LOOK_PERIOD) t->look_period += t->look_period / HI_LOOK_GROWTH;

@@ -379,8 +379,8 @@ static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const str
 
 /* An access during a look. */
 static __attribute__((noinline)) void look_at(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
-  if (hi_executed(t) - t->looked >= HI_LOOK_LENGTH) hi_end_look(t);
-  if (hi_random(t) % HI_LOOK_DRAW || !hi_counting(t)) return;
+  if (hi_executed(t) - t->looked >= t->look_length) hi_end_look(t);
+  if (hi_random(t) % (t->look_length / HI_LOOK_DRAWN) || !hi_counting(t)) return;
   uint32_t weight = t->look_weight, object = hi_object_at(address) & (HI_SPLIT - 1);
   hi_sum_sample(t, (struct hi_sample){hi_line_of(address), hi_site_of(t, site), HI_READS(counts) * weight,
                                       HI_WRITES(counts) * weight, 1, (uint16_t)object});

@@ -92,9 +92,10 @@ struct hi_local {
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */
   uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
   uint32_t sample_left; /* with HI_FLAG_ORACLE: accesses until the next that is sampled */
-  /* See access_sample.h. In instructions: the mean time between looks, and how many the thread had executed at its last. */
+  /* See access_sample.h. In instructions: the mean time between looks, the length of this one, and how many the thread had
+   * executed when it began. */
   bool looks;
-  uint32_t look_period, look_weight;
+  uint32_t look_period, look_length, look_weight;
   uint64_t looked;
   uint32_t random;
   struct hi_sample *sample_sums; /* in the segment, see hi_sum_sample */
