@@ -157,7 +157,7 @@ mod tests {
         // The parent does the work.
         check(&[(None, 1000), (Some(0), 5)], &[true, true]);
         // Files from elsewhere may say what they like.
-        check(&[(Some(1), 5), (Some(0), 1000)], &[true, true]);
+        check(&[(Some(1), 1000), (Some(7), 5)], &[true, true]);
         check(&[(Some(0), 5), (Some(7), 1000)], &[true, true]);
     }
 
