@@ -305,11 +305,7 @@ def compare_next_touch(tools, draw):
     for at in range(draw.randrange(1, 8)):
         turns = [(thread, page) for thread in draw.sample(range(THREADS), THREADS)
                  for page in draw.sample(range(pages), draw.randrange(1, pages + 1))]
-        before = set()
-        for turn, (thread, page) in enumerate(turns):
-            after = 1 if thread in before else 1 + turn * 100_000  # longer than all that was read before takes
-            before.add(thread)
-            lines.append(f"read {at} {thread} {page} {8 * at + thread} {after}")
+        lines += [f"read {at} {thread} {page} {8 * at + thread} {1000 * turn}" for turn, (thread, page) in enumerate(turns)]
         windows.append(turns)
     with tempfile.TemporaryDirectory() as folder:
         profile, machine = f"{folder}/made.hither", f"{folder}/machine.toml"

@@ -5,7 +5,7 @@
 //! share SLICE THREAD THREAD EVENTS
 //! touch SLICE PAGE THREAD          who touched a page first
 //! use SLICE PAGE THREAD READS
-//! read WINDOW THREAD PAGE LINE AFTER   a recorded access, AFTER instructions after the thread's last one
+//! read WINDOW THREAD PAGE LINE WAITED   a recorded access; the thread's first in a window waited so many ns
 //!
 //! cargo run --package hither-profile --example made -- made.hither THREADS < lines
 //! ```
@@ -20,7 +20,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// What each thread reads in each window, by both.
-type Recorded = BTreeMap<(u32, u32), Vec<BurstAccess>>;
+type Recorded = BTreeMap<(u32, u32), (u64, Vec<BurstAccess>)>;
 
 const BASE: u64 = 0x7f00_0000_0000;
 const LINE: u64 = 64;
@@ -86,13 +86,14 @@ fn add(profile: &mut Profile, recorded: &mut Recorded, line: &str) -> Result<(),
                 ..PageUse::default()
             });
         }
-        (Some("read"), &[window, thread, page, line, after]) => {
+        (Some("read"), &[window, thread, page, line, waited]) => {
             let reads = recorded.entry((window as u32, thread as u32));
-            reads.or_default().push(BurstAccess {
+            let (_, reads) = reads.or_insert((waited, Vec::new()));
+            reads.push(BurstAccess {
                 address: BASE + page * PAGE_SIZE + line * LINE,
                 bytes: 8,
                 write: false,
-                after: after as u32,
+                after: 3,
                 depends: 0,
             });
         }
@@ -109,12 +110,13 @@ fn write_recorded(
 ) -> Result<(), Box<dyn Error>> {
     profile.regions[0].address = BASE;
     let mut writer = BurstWriter::create(to)?;
-    for (&(window, thread), reads) in recorded {
-        let start = u64::from(window) * WINDOW_EVERY;
+    for (&(window, thread), (waited, reads)) in recorded {
+        let start = u64::from(window) * WINDOW_EVERY + waited;
         let head = BurstPiece {
             thread: ThreadIx(thread),
             start,
-            end: start + WINDOW_EVERY / 10,
+            end: start + 1,
+            waited: *waited > 0,
             ..BurstPiece::default()
         };
         writer.append_accesses(window, &head, reads);
