@@ -31,9 +31,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Share of a core that page passes may bring the collector to.
+/// Share of a core that page passes may use.
 const CPU_SHARE: f64 = 0.035;
-/// CPU time it may use before that counts, so that short runs get fine page slices.
+/// CPU time they may use before that counts, so that short runs get fine page slices.
 const CPU_GRACE_NS: u64 = 20_000_000;
 /// Bytes per row on disk, roughly, and how the size budget is divided.
 const ROW_BYTES: f64 = 6.0;
@@ -59,7 +59,9 @@ pub struct CollectorEngine {
     pub config: CollectorConfig,
     pub started: u64,
     pub ended: u64,
+    /// Of the collector, and of its page passes.
     pub cpu: u64,
+    page_cpu: u64,
     pub target_state: TargetState,
     pub threads: ThreadTracker,
     pub slices: SliceRows,
@@ -136,6 +138,7 @@ impl CollectorEngine {
             started,
             ended: started,
             cpu: 0,
+            page_cpu: 0,
             target_state: TargetState::default(),
             threads: ThreadTracker::default(),
             slices: SliceRows::default(),
@@ -406,11 +409,13 @@ impl CollectorEngine {
             return;
         }
         let elapsed = self.ended.saturating_sub(self.started);
-        if self.cpu > CPU_GRACE_NS + (elapsed as f64 * CPU_SHARE) as u64 {
+        if self.page_cpu > CPU_GRACE_NS + (elapsed as f64 * CPU_SHARE) as u64 {
             self.pages.coarsen();
             return;
         }
+        let before = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
         self.read_pages(closing - 1);
+        self.page_cpu += clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(before);
     }
 
     pub fn read_pages(&mut self, slice: u32) {
