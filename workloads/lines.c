@@ -8,14 +8,17 @@
  * hundredth round it is sorted by qsort, which calls back. What is added puts it out of order, but not in
  * reverse: then sorting would compare one element with thousands, and a sample of few lines contain
  * one of these or not. One counter is written by two lines in
- * turn, one of them three times as often. At the end memmove, called this once, moves 32 MiB. */
+ * turn, one of them three times as often. Three lines after one another each change a member of the same
+ * points: one reads and writes, one writes only, one reads twice and writes. At the end memmove, called this once,
+ * moves 32 MiB. */
 #include "team.h"
 #include <string.h>
 
-enum { LENGTH = 16384, COUNTS = 40000 };
+enum { LENGTH = 16384, COUNTS = 40000, POINTS = 4000 };
 
 static volatile long table[LENGTH];
 static volatile long large[1 << 22];
+static volatile struct { long x, y, z; } points[POINTS];
 static volatile long counter;
 static volatile long sum;
 
@@ -31,6 +34,14 @@ static void count_up(void) {
   }
 }
 
+static void move_points(long by) {
+  for (long i = 0; i < POINTS; i++) {
+    points[i].x += by;          /* across */
+    points[i].y = by;           /* up */
+    points[i].z += points[i].x; /* away */
+  }
+}
+
 int main(int argc, char **argv) {
   long rounds = number(argc, argv, 1, 40, 1, 100000);
   for (long r = 0; r < rounds; r++) {
@@ -40,6 +51,7 @@ int main(int argc, char **argv) {
       for (long i = 0; i < LENGTH; i++) sum = table[i];               /* thrice */
     for (long i = 0; i < LENGTH; i++) table[i] += i * 40503 % LENGTH; /* adds */
     count_up();
+    move_points(r);
     if (r % 100 == 0) qsort((void *)table, LENGTH, sizeof table[0], ascending);
   }
   memmove((void *)(large + 8), (const void *)large, sizeof large - 64);

@@ -1,23 +1,24 @@
 /* access_sample.h: which code accesses which data, see struct hi_sample.
  *
- * A hit is counted without its code site. So now and then a thread looks at its accesses: for a while the
- * inline code is given a line cache in which there is nothing, so that each access misses, and hi_miss
- * counts it where it belongs. Some of the accesses of a look are drawn. They stand for all of the
- * instructions that the thread has executed since the look before.
+ * A hit is counted without its code site. So now and then a thread looks at its accesses: for the length of a
+ * basic block the inline code is given a line cache in which there is nothing, so that each access misses, and
+ * hi_miss counts it where it belongs. One of these accesses becomes a sample, and stands for as many as the
+ * look had, and for all of the instructions that the thread has executed since the look before.
  *
- * When a look is due, the inline code takes the line cache away by itself (dynamorio/insert.c): it begins after
- * so many instructions, wherever these are. */
+ * When a look is due, the inline code takes the line cache away by itself (dynamorio/insert.c). It does so where the
+ * block is counted, and what is executed until the next block is counted belongs to it: a block of n instructions is
+ * n times as likely to be the one as a block of one, and each of its instructions stands for an n-th of them.
+ *
+ * String instructions access many lines, and are seldom executed: of these each line is as likely to be drawn. */
 #ifndef HITHER_ACCESS_SAMPLE_H
 #define HITHER_ACCESS_SAMPLE_H
 #include "object_map.h"
 
 /* All in instructions of the thread. */
-#define HI_LOOK_PERIOD 200000u     /* from look to look, in the mean... */
-#define HI_LOOK_PERIOD_SHORT 8000u /* ...and at first, so that short runs have enough... */
-#define HI_LOOK_GROWTH 256u        /* ...and which part of it the next is longer */
-#define HI_LOOK_SHARE 400u         /* of so many instructions one is in a look... */
-#define HI_LOOK_SHORTEST 64u       /* ...and how many are at least: a basic block has few more */
-#define HI_LOOK_DRAWN 8u           /* accesses that are drawn in a look, if each instruction has one */
+#define HI_LOOK_PERIOD 25000u      /* from look to look, in the mean... */
+#define HI_LOOK_PERIOD_SHORT 1000u /* ...and at first, so that short runs have enough... */
+#define HI_LOOK_GROWTH 512u        /* ...and which part of it the next is longer */
+#define HI_LOOK_LINES 32u          /* of a string instruction, for which there are as many samples as for one more */
 #define HI_LOOK_MOST (1u << 22)    /* accesses that one stands for; a site may have a hundred */
 
 /* Appends to the thread's ring; if the ring is full the sample is counted as lost. */
@@ -60,37 +61,64 @@ static inline void hi_take_sums(struct hi_local *t) {
 
 static inline uint64_t hi_executed(const struct hi_local *t) { return t->instructions[0] & ~HI_COUNT_RECORDING; }
 
-/* Another thread may move this one on to the next slice at any time: then there is no look. */
-static inline bool hi_change_base(struct hi_local *t, const void *from, const void *to) {
-  uint64_t base = (uint64_t)from;
-  return __atomic_compare_exchange_n(t->base_slot, &base, (uint64_t)to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
 static inline bool hi_is_looking(const struct hi_local *t) { return *t->base_slot == (uint64_t)hi_run.nothing; }
 
-static inline void hi_end_look(struct hi_local *t) {
-  t->looks = false;
-  hi_change_base(t, hi_run.nothing, t->current);
+/* Another thread may move this one on to the next slice at any time: then the look is over. */
+static inline void hi_leave_look(struct hi_local *t, const struct hi_entry *entries) {
+  uint64_t base = (uint64_t)hi_run.nothing;
+  __atomic_compare_exchange_n(t->base_slot, &base, (uint64_t)entries, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* A look is due. */
-static inline void hi_begin_look(struct hi_local *t) {
-  uint64_t executed = hi_executed(t), weight = 1 + (executed - t->looked) / HI_LOOK_DRAWN;
+/* Keeps what was seen, if anything was, and says when the next look is due. */
+static inline void hi_end_look(struct hi_local *t) {
+  hi_leave_look(t, t->current);
+  if ((int64_t)t->instructions[HI_LOOK_COUNTER] < 0) return;
   uint64_t wait = t->look_period / 2 + ((uint64_t)t->look_period * hi_random(t) >> 16);
-  t->instructions[HI_LOOK_COUNTER] = t->index ? -wait : HI_NO_LOOK;
+  t->instructions[HI_LOOK_COUNTER] = -wait;
+  if (!t->look_seen) return;
+  uint64_t weight = (t->look_weight * t->look_seen + t->look_block / 2) / t->look_block;
+  uint32_t kept = weight < HI_LOOK_MOST ? (uint32_t)weight : HI_LOOK_MOST;
+  t->look.reads *= kept;
+  t->look.writes *= kept;
+  hi_sum_sample(t, t->look);
+  t->look_seen = 0;
+}
+
+/* An access of which the base says that the thread looks at it. */
+static inline void hi_look(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
+  uint64_t since = t->instructions[HI_LOOK_COUNTER];
   if (t->shared->flipped) { /* to which the inline code paid no heed */
-    hi_change_base(t, hi_run.nothing, t->current == t->entries[0] ? t->entries[1] : t->entries[0]);
+    hi_leave_look(t, t->entries[t->current == t->entries[0]]);
     return;
   }
-  if (!hi_counting(t)) {
+  if (since % HI_LOOK_BLOCK || !hi_counting(t)) { /* the next block was counted */
     hi_end_look(t);
     return;
   }
-  t->look_weight = weight < HI_LOOK_MOST ? (uint32_t)weight : HI_LOOK_MOST;
-  t->look_length = HI_LOOK_SHORTEST + t->look_period / HI_LOOK_SHARE;
-  t->looks = true;
-  t->looked = executed;
-  if (t->look_period < HI_LOOK_PERIOD) t->look_period += t->look_period / HI_LOOK_GROWTH;
+  if (!t->look_seen) {
+    uint64_t executed = hi_executed(t);
+    t->look_block = since / HI_LOOK_BLOCK;
+    t->look_weight = executed - t->looked;
+    t->looked = executed;
+    if (t->look_period < HI_LOOK_PERIOD) t->look_period += 1 + t->look_period / HI_LOOK_GROWTH;
+  }
+  if (hi_random(t) % ++t->look_seen) return;
+  struct hi_drawn d = hi_window_draw(t, address, counts, site);
+  uint16_t object = (uint16_t)(hi_object_at(address) & (HI_SPLIT - 1));
+  t->look = (struct hi_sample){hi_line_of(address), d.site, HI_READS(d.counts), HI_WRITES(d.counts), 1, object};
+}
+
+/* A string instruction accesses so many lines. */
+static inline void hi_sample_string(struct hi_local *t, uint64_t address, uint64_t lines, bool write, uint32_t site) {
+  uint32_t each = t->look_period / HI_LOOK_LINES;
+  uint64_t at = t->string_left, step = 1ull << hi_run.line_log2;
+  for (; at < lines; at += 1 + hi_random(t) % (2 * each - 1)) {
+    uint64_t line = hi_line_of(address) + at * step;
+    uint16_t object = (uint16_t)(hi_object_at(at ? line : address) & (HI_SPLIT - 1));
+    uint32_t reads = write ? 0 : each, writes = write ? each : 0;
+    hi_sum_sample(t, (struct hi_sample){line, hi_site_of(t, site), reads, writes, 1, object});
+  }
+  t->string_left = at - lines;
 }
 
 /* A slice begins. What was executed outside of traced slices counts for nothing. */

@@ -377,24 +377,17 @@ static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const str
   return true;
 }
 
-/* An access during a look. */
-static __attribute__((noinline)) void look_at(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
-  if (hi_executed(t) - t->looked >= t->look_length) hi_end_look(t);
-  if (hi_random(t) % (t->look_length / HI_LOOK_DRAWN) || !hi_counting(t)) return;
-  uint32_t weight = t->look_weight, object = hi_object_at(address) & (HI_SPLIT - 1);
-  hi_sum_sample(t, (struct hi_sample){hi_line_of(address), hi_site_of(t, site), HI_READS(counts) * weight,
-                                      HI_WRITES(counts) * weight, 1, (uint16_t)object});
+static __attribute__((noinline)) void look(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
+  hi_look(t, address, counts, site);
 }
 
 /* An access whose line was not in the current line cache. `what` describes it, without page and
- * offset; its site is as the probe passed it. */
-static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, struct hi_observation what) {
+ * offset; its site is as the probe passed it. `string`: it is one of a string instruction. */
+static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, struct hi_observation what,
+                        bool string) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
-  if (HI_UNLIKELY(hi_is_looking(t))) {
-    if (t->looks) look_at(t, address, counts, what.site);
-    else hi_begin_look(t);
-  }
+  if (HI_UNLIKELY(hi_is_looking(t)) && !string) look(t, address, counts, what.site);
   if (HI_UNLIKELY(epoch != t->epoch && t->index)) {
     hi_end_look(t);
     hi_tick(t, epoch);
@@ -452,11 +445,11 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
 /* Called by stub.c with an address whose line was not in the current line cache. */
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
   uint16_t kind = site & HI_SITE_UPPER ? HI_OBSERVED_UPPER : HI_OBSERVED_LOW;
-  miss(t, address, counts, (struct hi_observation){.site = site, .kind = kind});
+  miss(t, address, counts, (struct hi_observation){.site = site, .kind = kind}, false);
 }
 
-/* One access to every line of [address, address + bytes), as by a string instruction. */
-void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site) {
+/* One access to every line of [address, address + bytes). */
+static inline void range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site, bool string) {
   if (bytes == 0) return;
   uint64_t step = 1ull << hi_run.line_log2;
   uint64_t end = address + bytes;
@@ -464,6 +457,18 @@ void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, 
     uint64_t from = line < address ? address : line, to = line + step < end ? line + step : end;
     struct hi_observation what = {
         .site = site, .kind = write ? HI_OBSERVED_WRITE : HI_OBSERVED_READ, .n = (uint32_t)(to - from)};
-    miss(t, from, write ? 1ull << 32 : 1, what);
+    miss(t, from, write ? 1ull << 32 : 1, what, string);
   }
+}
+
+void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site) {
+  range(t, address, bytes, write, site, false);
+}
+
+/* The same by an instruction that moves many lines. */
+void hi_string(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site) {
+  range(t, address, bytes, write, site, true);
+  if (bytes == 0 || !hi_run.nothing || !hi_counting(t)) return;
+  uint64_t lines = (hi_line_of(address + bytes - 1) - hi_line_of(address)) / (1ull << hi_run.line_log2) + 1;
+  hi_sample_string(t, address, lines, write, site);
 }

@@ -92,11 +92,12 @@ struct hi_local {
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */
   uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
   uint32_t sample_left; /* with HI_FLAG_ORACLE: accesses until the next that is sampled */
-  /* See access_sample.h. In instructions: the mean time between looks, the length of this one, and how many the thread had
-   * executed when it began. */
-  bool looks;
-  uint32_t look_period, look_length, look_weight;
-  uint64_t looked;
+  /* See access_sample.h. In instructions: the mean time between looks, those that this look stands for, of its block,
+   * and how many the thread had executed when it began; accesses that it saw, and which of them is kept. */
+  uint32_t look_period, look_seen;
+  uint64_t look_weight, look_block, looked;
+  struct hi_sample look;
+  uint64_t string_left; /* lines of string instructions until one is drawn */
   uint32_t random;
   struct hi_sample *sample_sums; /* in the segment, see hi_sum_sample */
   uint64_t sums_used[HI_SAMPLE_SUMS / 64];
@@ -114,10 +115,12 @@ struct hi_local {
   uint32_t continued_end;
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
   /* Four counters in thread-local storage: instructions, with HI_FLAG_SAMPLE the accesses of traced and of
-   * untraced copies of blocks, and instructions since the next look was due, which is negative before. */
+   * untraced copies of blocks, and when a look is due: instructions until then, which is negative, afterwards
+   * HI_LOOK_BLOCK times those of its block, and those that were counted since. */
   uint64_t volatile *instructions;
 #define HI_LOOK_COUNTER 3       /* the last of them */
 #define HI_NO_LOOK (1ull << 63) /* none is ever due */
+#define HI_LOOK_BLOCK (1u << 16)
   /* Lines with their versions, see private_cache.h: in the private cache, and contended ones by hash */
   uint64_t *cached, contended[1u << HI_CONTENDED_LOG2];
   int32_t fetches_left; /* until the next that is sampled */
@@ -258,6 +261,20 @@ static inline uint32_t hi_site_of(const struct hi_local *t, uint32_t passed) {
   return HI_UNLIKELY(passed & HI_SITE_LIBRARY) ? hi_site_called(t, site) : site;
 }
 
+/* access_window_lean.c */
+struct hi_window_access {
+  uint32_t site;  /* its own, 0: not drawn yet */
+  int16_t after;  /* bytes of code from the window's first access to this one */
+  uint8_t offset; /* from the lowest address of the window */
+  bool write : 1, last : 1;
+};
+struct hi_drawn {
+  uint32_t site;
+  hi_counts counts;
+};
+void hi_window_new(uint32_t site, const struct hi_window_access *window, uint32_t n);
+struct hi_drawn hi_window_draw(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t passed);
+
 /* touch_path_lean.c */
 #define HI_CODE_RANGES 4096
 struct hi_code_range {
@@ -301,6 +318,7 @@ void hi_add_counts(struct hi_local *t, uint32_t page, uint32_t reads, uint32_t w
 extern struct hi_contended_line { uint64_t line, writes; } hi_contended_lines[1u << HI_CONTENDED_LOG2];
 void hi_add_fetches(struct hi_local *t, uint32_t page, uint32_t fetches);
 void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site);
+void hi_string(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site);
 
 /* tick_lean.c */
 extern struct hi_local *hi_locals[HI_MAX_THREADS];

@@ -75,6 +75,7 @@ static void insert_look(void *dc, instrlist_t *bb, instr_t *where, const struct 
   PUT(INSTR_CREATE_add(dc, host_slot(dc, SLOT_LOOK), OPND_CREATE_INT32((int)b->instructions)));
   PUT(INSTR_CREATE_jcc(dc, OP_jnb_short, opnd_create_instr(not_due)));
   PUT(INSTR_CREATE_mov_st(dc, host_slot(dc, SLOT_BASE), OPND_CREATE_INT32((int)(uint64_t)hi_run.nothing)));
+  PUT(INSTR_CREATE_mov_st(dc, host_slot(dc, SLOT_LOOK), OPND_CREATE_INT32((int)(b->instructions * HI_LOOK_BLOCK))));
   PUT(not_due);
 }
 
@@ -99,6 +100,27 @@ static uint32_t window_site(instr_t *in, const struct host_block *b, int window)
   return new_site(instr_get_app_pc(in), &masks);
 }
 
+enum { WINDOW_ACCESSES = 64 }; /* that are told apart */
+
+/* Says of a window of several instructions which these are. */
+static void keep_window(const struct host_block *b, int window, uint32_t site) {
+  struct hi_window_access accesses[WINDOW_ACCESSES];
+  const struct host_window *w = &b->windows[window];
+  app_pc first = instr_get_app_pc(b->accesses[w->leader].instr);
+  uint32_t n = 0;
+  bool several = false;
+  for (int i = w->leader; i < b->n && n < WINDOW_ACCESSES; i++) {
+    const struct host_access *a = &b->accesses[i];
+    if (a->window != window) continue;
+    int64_t after = instr_get_app_pc(a->instr) - first;
+    if (after != (int16_t)after) return;
+    several |= after != 0;
+    accesses[n++] =
+        (struct hi_window_access){.after = (int16_t)after, .offset = (uint8_t)(a->disp - w->low), .write = a->write};
+  }
+  if (several && n == w->reads + w->writes) hi_window_new(site & ~HI_SITE_FLAGS, accesses, n);
+}
+
 /* Inserts the probes of the windows whose leader is `in`, or oracle calls for its accesses. */
 void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struct host_block *b) {
   if (hi_run.header->flags & HI_FLAG_ORACLE) {
@@ -107,7 +129,11 @@ void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struc
         insert_oracle(dc, bb, where, &b->accesses[i], window_site(in, b, b->accesses[i].window));
   } else {
     for (int i = 0; i < b->nwindows; i++)
-      if (b->accesses[b->windows[i].leader].instr == in) probe_window(dc, bb, where, b, i, window_site(in, b, i));
+      if (b->accesses[b->windows[i].leader].instr == in) {
+        uint32_t site = window_site(in, b, i);
+        keep_window(b, i, site);
+        probe_window(dc, bb, where, b, i, site);
+      }
   }
   const struct hi_site none = {0};
   if (block_is_string(in) || block_is_wide(in))

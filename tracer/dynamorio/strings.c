@@ -18,7 +18,7 @@ static struct range range_of(int opcode, int element) {
 
 void strings_count(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site) {
   if (!(hi_run.header->flags & HI_FLAG_ORACLE)) {
-    hi_range(t, address, bytes, write, site);
+    hi_string(t, address, bytes, write, site);
     return;
   }
   uint64_t step = 1ull << hi_run.line_log2, end = address + bytes;

@@ -194,6 +194,13 @@ fn lines_are_credited_with_their_own_accesses() {
         "counts",
     );
     assert!(often > seldom, "{often} and {seldom}");
+    // One probe counts what these three lines access.
+    let points = rounds * 4000;
+    for (text, reads, writes) in [("across", 1, 1), ("up", 0, 1), ("away", 2, 1)] {
+        let found = site("points", &format!("/* {text} */"));
+        assert_within(found.0, reads * points, 0.3, text);
+        assert_within(found.1, writes * points, 0.3, text);
+    }
 }
 
 /// A hundredth of a second: in the first slices more lines of the table are followed. Where it has
