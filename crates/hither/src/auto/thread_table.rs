@@ -5,7 +5,7 @@ use std::io;
 
 use crate::program::clock::clock_ns;
 use foldhash::HashMap;
-use hither_profile::{Nanos, ThreadIx};
+use hither_profile::ThreadIx;
 use hither_sys::affinity::CpuMask;
 use nix::libc;
 use nix::time::ClockId;
@@ -13,7 +13,7 @@ use nix::time::ClockId;
 use super::analysis::SharerId;
 use super::pinned_threads::PinnedThread;
 use crate::follow::pinning;
-use crate::follow::procfs::{self, StartTime};
+use crate::follow::procfs::{self, StartTime, CLOCK_TICK};
 use hither_sys::{Cpu, Pid, Tid};
 
 /// A thread that lives.
@@ -98,8 +98,6 @@ pub struct ThreadTable {
 
 /// Sharer ids that can be given out; one number means "none".
 const MAX_THREADS: usize = u16::MAX as usize - 1;
-/// Clock ticks of /proc are always this long.
-const CLOCK_TICK: Nanos = 10_000_000;
 
 impl ThreadTable {
     /// To be called before records are taken in: they are from before this moment.

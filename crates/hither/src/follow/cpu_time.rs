@@ -2,6 +2,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::procfs::{self, CLOCK_TICK};
 use crate::program::clock::clock_ns;
 use hither_profile::Nanos;
 use nix::time::{clock_getcpuclockid, clock_gettime, ClockId};
@@ -66,40 +67,64 @@ impl RunQueueWaits {
         }
     }
 
-    /// Of these threads, in the mean over the last half second; `None` where that is not known.
+    /// Of these threads, in the mean over the last half second, or over its life where one began since;
+    /// `None` where that is not known.
     pub fn look<'a>(&mut self, threads: impl Iterator<Item = (Pid, Tid)> + 'a) -> Option<f64> {
         let passed = self.looked.elapsed();
         if passed < PAUSE {
             return self.waiting;
         }
         self.looked = Instant::now();
-        let (mut waited, mut known, mut all) = (0, 0u32, 0u32);
+        let (mut waiting, mut known, mut all) = (0.0, 0u32, 0u32);
         let mut now = HashMap::new();
         for (pid, tid) in threads {
             all += 1;
-            let Some(time) = (all as usize <= ASKED)
-                .then(|| waited_of(pid, tid))
+            let Some(times) = (all as usize <= ASKED)
+                .then(|| scheduled(pid, tid))
                 .flatten()
             else {
                 continue;
             };
-            if let Some(before) = self.before.get(&tid) {
+            let since = match self.before.get(&tid) {
+                Some(before) => Some((times.waited.saturating_sub(*before), to_nanos(passed))),
+                None => times.life_within(passed, pid, tid),
+            };
+            if let Some((waited, of)) = since {
                 known += 1;
-                waited += time.saturating_sub(*before);
+                waiting += waited as f64 / of.max(1) as f64;
             }
-            now.insert(tid, time);
+            now.insert(tid, times.waited);
         }
         self.before = now;
-        let mean = waited as f64 / passed.as_nanos() as f64;
-        self.waiting = (known > 0).then(|| mean * f64::from(all) / f64::from(known));
+        self.waiting = (known > 0).then(|| waiting * f64::from(all) / f64::from(known));
         self.waiting
     }
 }
 
-/// Time that a thread spent waiting for a processor.
-fn waited_of(pid: Pid, tid: Tid) -> Option<Nanos> {
+/// What a thread did since it began.
+struct ScheduledTimes {
+    ran: Nanos,
+    waited: Nanos,
+}
+
+impl ScheduledTimes {
+    /// Of a thread that began within this time, how long it waited for a processor, and has lived. A
+    /// program whose threads live shorter than that has no others that tell.
+    fn life_within(&self, passed: Duration, pid: Pid, tid: Tid) -> Option<(Nanos, Nanos)> {
+        let began = procfs::start_time(pid, tid)?.0 * CLOCK_TICK;
+        let life = clock_ns(ClockId::CLOCK_BOOTTIME).saturating_sub(began);
+        let life = life.max(self.ran + self.waited);
+        (life <= to_nanos(passed) + CLOCK_TICK).then_some((self.waited, life))
+    }
+}
+
+fn scheduled(pid: Pid, tid: Tid) -> Option<ScheduledTimes> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
-    text.split_whitespace().nth(1)?.parse().ok()
+    let mut times = text.split_whitespace().map_while(|time| time.parse().ok());
+    Some(ScheduledTimes {
+        ran: times.next()?,
+        waited: times.next()?,
+    })
 }
 
 pub fn to_nanos(duration: Duration) -> Nanos {
@@ -120,4 +145,38 @@ pub fn own_time() -> Nanos {
 /// Processor time of this thread so far.
 pub fn thread_time() -> Nanos {
     clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hither_sys::affinity::CpuMask;
+
+    /// Three at a time that want one processor, anew before it is looked at who waits.
+    #[test]
+    fn threads_that_began_since_the_last_look_are_seen_to_wait() {
+        let pid = std::process::id().cast_signed();
+        let unit = CpuMask::of_thread(0).expect("mask").cpus().next();
+        let unit = CpuMask::single(unit.expect("a unit"));
+        let (say, hear) = std::sync::mpsc::channel();
+        let mut waits = RunQueueWaits::new();
+        let spin = |time: Duration| {
+            unit.set_affinity(0).expect("pin");
+            say.send(nix::unistd::gettid().as_raw()).expect("said");
+            let began = Instant::now();
+            while began.elapsed() < time {}
+        };
+        let mut waiting = None;
+        for _ in 0..2 {
+            std::thread::scope(|scope| {
+                (0..3).for_each(|_| drop(scope.spawn(|| spin(PAUSE * 3 / 2))));
+                let tids: Vec<Tid> = hear.iter().take(3).collect();
+                std::thread::sleep(PAUSE * 6 / 5);
+                let own = nix::unistd::gettid().as_raw();
+                waiting = waits.look([own].into_iter().chain(tids).map(|tid| (pid, tid)));
+            });
+        }
+        let waiting = waiting.expect("a number");
+        assert!(waiting > 1.0, "{waiting}");
+    }
 }

@@ -1,5 +1,5 @@
 //! What /proc says of a thread: its name, where it ran last, where it may run.
-use hither_profile::PAGE_SIZE;
+use hither_profile::{Nanos, PAGE_SIZE};
 use hither_sys::affinity::CpuMask;
 use hither_sys::proc_text::{proc_field, stat_field};
 use hither_sys::sandbox::FileRights;
@@ -50,6 +50,9 @@ fn parse_stat(text: &str) -> Option<ThreadStatus> {
         ..ThreadStatus::default()
     })
 }
+
+/// Clock ticks of /proc are always this long.
+pub const CLOCK_TICK: Nanos = 10_000_000;
 
 /// When a process or thread began, in clock ticks since the machine did: with its id, what
 /// tells it from a later one of the same id.
