@@ -311,14 +311,15 @@ impl OnlineEngine {
         let matrix = &mut state.matrix;
         let due = state.remap_trigger.end_interval(matrix, intervals, faults);
         state.counts.decisions += u64::from(due.is_some());
-        let (Some((pairs, news)), true) = (due, self.scope.threads) else {
+        let (Some(input), true) = (due, self.scope.threads) else {
             return Vec::new();
         };
         let sharers = (0..state.matrix.sharers()).map(|m| SharerId(m as u16));
         let current: Vec<Option<Cpu>> = sharers.map(|m| state.threads.cpu_of(m)).collect();
         let question = MappingQuery {
-            pairs: &pairs,
-            new_events: &news,
+            pairs: &input.pairs,
+            new_events: &input.news,
+            intervals: input.intervals,
             assigned: &current,
         };
         let answer = self.mapper.place_threads(&question);

@@ -22,6 +22,9 @@ pub struct RemapTrigger {
     pub is_periodic: bool,
     /// Events since threads were last mapped.
     new_events: Vec<(SharerId, SharerId)>,
+    /// Intervals that these are of, and how many there were at the end of the last.
+    told_in: u32,
+    told: usize,
     placed: bool,
     waited: u32,
 }
@@ -32,15 +35,23 @@ impl Default for RemapTrigger {
             ageing: 0.75,
             is_periodic: false,
             new_events: Vec::new(),
+            told_in: 0,
+            told: 0,
             placed: false,
             waited: 0,
         }
     }
 }
 
-/// What threads are mapped by: pairs that share with the weight of their events, and the
-/// events since the last time.
-pub type RemapInput = (Vec<(SharerId, SharerId, u32)>, Vec<(SharerId, SharerId)>);
+/// What threads are mapped by.
+#[derive(Debug)]
+pub struct RemapInput {
+    /// Pairs that share, with the weight of their events.
+    pub pairs: Vec<(SharerId, SharerId, u32)>,
+    /// The events since the last time, and of how many intervals they are.
+    pub news: Vec<(SharerId, SharerId)>,
+    pub intervals: u32,
+}
 
 impl RemapTrigger {
     pub fn add_event(&mut self, a: SharerId, b: SharerId) {
@@ -52,6 +63,7 @@ impl RemapTrigger {
     /// A thread is gone.
     pub fn forget_thread(&mut self, sharer: SharerId) {
         self.new_events.retain(|&(a, b)| a != sharer && b != sharer);
+        self.told = self.told.min(self.new_events.len());
     }
 
     /// Pages may move: threads were mapped once (kMAF 3.3), or need not be.
@@ -83,6 +95,8 @@ impl RemapTrigger {
         let talking = talks.iter().filter(|t| **t).count();
         let news = if self.is_periodic { 0 } else { talking };
         let enough = talking >= 2 && self.new_events.len() >= news;
+        self.told_in += u32::from(self.new_events.len() > self.told);
+        self.told = self.new_events.len();
         // As many as come each time, and what is left of all before.
         let stays = talking as f64 * f64::from(EVENT_WEIGHT) / (1.0 - self.ageing);
         let mut kept: f64 = pairs.iter().map(|&(_, _, w)| f64::from(w)).sum();
@@ -93,7 +107,14 @@ impl RemapTrigger {
             matrix.age(self.ageing);
             kept *= self.ageing;
         }
-        enough.then(|| (pairs, std::mem::take(&mut self.new_events)))
+        enough.then(|| {
+            self.told = 0;
+            RemapInput {
+                pairs,
+                news: std::mem::take(&mut self.new_events),
+                intervals: std::mem::take(&mut self.told_in),
+            }
+        })
     }
 }
 
@@ -128,6 +149,27 @@ mod tests {
         check(&[2], true);
         check(&[1, 1], true);
         check(&[1, 1, 1], false);
+    }
+
+    /// Turns of (intervals, events of each of two couples), the last of which is due.
+    #[test]
+    fn intervals_that_told_something_are_counted() {
+        let check = |of: &[(u32, usize)], expected: u32| {
+            let (mut matrix, mut trigger) = (SharingMatrix::default(), RemapTrigger::default());
+            let mut due = None;
+            for &(intervals, count) in of {
+                for (a, b) in [(0, 1), (2, 3)].repeat(count) {
+                    matrix.share(SharerId(a), SharerId(b));
+                    trigger.add_event(SharerId(a), SharerId(b));
+                }
+                due = trigger.end_interval(&mut matrix, intervals, true);
+            }
+            assert_eq!(due.expect("due").intervals, expected, "{of:?}");
+        };
+        check(&[(1, 2)], 1);
+        check(&[(1, 1), (1, 0), (7, 0), (1, 1)], 2);
+        // The first two are over.
+        check(&[(1, 1), (1, 1), (1, 0), (1, 2)], 1);
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct MappingQuery<'a> {
     pub pairs: &'a [(SharerId, SharerId, u32)],
     /// The events since the last question.
     pub new_events: &'a [(SharerId, SharerId)],
+    /// Intervals that these are of.
+    pub intervals: u32,
     /// Where threads were put, by sharer.
     pub assigned: &'a [Option<Cpu>],
 }

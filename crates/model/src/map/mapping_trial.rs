@@ -6,10 +6,14 @@
 //! Over the events e of all proposals, with d(e) the current distance between its threads and p(e)
 //! the proposed one, moving m of T threads is worth it when
 //!
-//!   sum (d - p) > (MIN_GAIN + GAIN_PER_MOVED_SHARE * m / T) * sum d  +  SIGMAS * sqrt(sum (d - p)^2)
+//!   sum (d - p) > (MIN_GAIN + GAIN_PER_MOVED_SHARE * m / T) * sum d  +  SIGMAS * sqrt(sum v(e))
 //!
-//! The root is the standard error of the sum if events are independent. Within an interval they are
-//! not quite, because threads take turns; so an interval counts as a few observations at most.
+//! The root is the standard error of the sum if events are independent. v(e) is what d - p varies by where
+//! any two threads may meet. While the system schedules the threads that is known: d is a mean then, and p
+//! varies as distances do that d is the mean of. Few events are enough, as where each costs the program
+//! much: that all of thirteen are within couples of four threads is no chance. Else v(e) is (d - p)^2.
+//! Within an interval events are not quite independent, because threads take turns; so an interval counts
+//! as a few observations at most.
 
 /// Share of the distance that a new mapping saves at least.
 const MIN_GAIN: f64 = 0.05;
@@ -26,6 +30,30 @@ const DECAY: f64 = 31.0 / 32.0;
 /// Observations that an interval counts as at most.
 const BURST: f64 = 8.0;
 
+/// What an event says of a proposal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrialEvent {
+    /// Distance of its threads as they sit.
+    pub now: f64,
+    /// As proposed.
+    pub then: f64,
+    /// By which chance has one less the other vary.
+    pub variance: f64,
+}
+
+impl TrialEvent {
+    /// Of threads that both have a place.
+    #[must_use]
+    pub fn between_placed(now: f64, then: f64) -> TrialEvent {
+        let variance = (now - then) * (now - then);
+        TrialEvent {
+            now,
+            then,
+            variance,
+        }
+    }
+}
+
 /// The outcome of proposals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MappingTrial {
@@ -35,17 +63,18 @@ pub struct MappingTrial {
 }
 
 impl MappingTrial {
-    /// An interval is over: for each event the distance as threads sit and as proposed.
-    pub fn add_interval(&mut self, events: impl IntoIterator<Item = (f64, f64)>) {
-        let (mut distance, mut gain, mut squares) = (0.0, 0.0, 0.0);
-        for (now, then) in events {
-            distance += now;
-            gain += now - then;
-            squares += (now - then) * (now - then);
+    /// So many intervals with events are over.
+    pub fn add_intervals(&mut self, count: u32, events: impl IntoIterator<Item = TrialEvent>) {
+        let (mut distance, mut gain, mut chance) = (0.0, 0.0, 0.0);
+        for event in events {
+            distance += event.now;
+            gain += event.now - event.then;
+            chance += event.variance;
         }
         self.distance = self.distance * DECAY + distance;
         self.gain = self.gain * DECAY + gain;
-        let variance = f64::max(squares, gain * gain / BURST);
+        let observations = BURST * f64::from(count.max(1));
+        let variance = f64::max(chance, gain * gain / observations);
         self.variance = self.variance * DECAY + variance;
     }
 
@@ -68,10 +97,56 @@ mod tests {
     fn check(events: usize, now: f64, then: f64, expected: Option<usize>) {
         let mut trial = MappingTrial::default();
         let found = (1..6000).find(|_| {
-            trial.add_interval(std::iter::repeat_n((now, then), events));
+            let event = TrialEvent::between_placed(now, then);
+            trial.add_intervals(1, std::iter::repeat_n(event, events));
             trial.is_worth_moving(0.5)
         });
         assert_eq!(found, expected);
+    }
+
+    /// Four threads in two couples that the system puts on two units anyhow, four events at a time, of
+    /// which each is between two that meet with this chance.
+    #[test]
+    fn few_events_are_enough_where_it_is_known_what_chance_does() {
+        let mut rng = crate::rng::Rng::new(1);
+        let mut check = |near: f64, least: usize, most: usize| {
+            let mut trial = MappingTrial::default();
+            let found = (1..36_000).find(|_| {
+                let apart = |random: u64| f64::from(u8::from(random as f64 >= near * 3000.0));
+                let events = [0; 4].map(|_| TrialEvent {
+                    now: 2.0 / 3.0,
+                    then: apart(rng.below(3000) as u64),
+                    variance: 2.0 / 9.0,
+                });
+                trial.add_intervals(1, events);
+                trial.is_worth_moving(1.0)
+            });
+            let found = found.unwrap_or(usize::MAX);
+            assert!((least..=most).contains(&found), "{near}: {found}");
+        };
+        check(1.0, 4, 4);
+        check(0.8, 4, 20);
+        // Two of four are as often together by chance.
+        check(1.0 / 3.0, usize::MAX, usize::MAX);
+    }
+
+    /// Eight at once are a burst, two at a time are not.
+    #[test]
+    fn events_of_many_intervals_tell_more() {
+        let check = |intervals: u32, expected: bool| {
+            let mut trial = MappingTrial::default();
+            for _ in 0..2 {
+                let event = TrialEvent {
+                    now: 6.0 / 7.0,
+                    then: 0.0,
+                    variance: 6.0 / 49.0,
+                };
+                trial.add_intervals(intervals, [event; 8]);
+            }
+            assert_eq!(trial.is_worth_moving(1.0), expected, "{intervals}");
+        };
+        check(1, false);
+        check(4, true);
     }
 
     #[test]
@@ -95,7 +170,8 @@ mod tests {
     #[test]
     fn one_burst_proves_nothing() {
         let mut trial = MappingTrial::default();
-        trial.add_interval(std::iter::repeat_n((2.0, 0.0), 10_000));
+        let event = TrialEvent::between_placed(2.0, 0.0);
+        trial.add_intervals(1, std::iter::repeat_n(event, 10_000));
         assert!(!trial.is_worth_moving(0.0));
     }
 
@@ -106,7 +182,8 @@ mod tests {
         let mut distance = || rng.below(3) as f64 * 2.0;
         let mut trial = MappingTrial::default();
         for _ in 0..36_000 {
-            trial.add_interval((0..16).map(|_| (distance(), distance())));
+            let event = || TrialEvent::between_placed(distance(), distance());
+            trial.add_intervals(1, std::iter::repeat_with(event).take(16));
             assert!(!trial.is_worth_moving(0.0), "{trial:?}");
         }
     }

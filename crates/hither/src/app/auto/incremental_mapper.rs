@@ -4,7 +4,7 @@ use crate::auto::analysis::SharerId;
 use crate::auto::mechanism::DetectionMechanism;
 use crate::auto::request::{MappingQuery, OnlineMapper};
 use hither_model::map::communication_filter::CommunicationFilter;
-use hither_model::map::mapping_trial::MappingTrial;
+use hither_model::map::mapping_trial::{MappingTrial, TrialEvent};
 use hither_model::map::threads::ThreadPolicy;
 use hither_model::map::{CommGraph, PuDistances, ThreadProblem};
 use hither_model::topology::TopologyTree;
@@ -33,8 +33,9 @@ struct MappableThreads {
     comm: CommGraph,
     /// By place in `sharers`.
     assigned: Vec<Option<u32>>,
-    /// Distance of two threads that sit anywhere.
+    /// Distance of two threads that sit anywhere, and its variance.
     anywhere: f64,
+    variance: f64,
 }
 
 impl IncrementalMapper {
@@ -62,18 +63,22 @@ impl IncrementalMapper {
         f64::from(self.cost.distance(&self.tree, a as usize, b as usize))
     }
 
-    /// Mean distance of two of `threads` threads that are spread evenly and otherwise at random:
-    /// what a mapping is compared with while the system schedules them.
-    fn mean_random_distance(&self, threads: usize) -> f64 {
+    /// Mean distance of two of `threads` threads that are spread evenly and otherwise at random, and its
+    /// variance: what a mapping is compared with while the system schedules them.
+    fn random_distance(&self, threads: usize) -> (f64, f64) {
         let units = self.tree.units.len();
         let on = |unit: usize| (threads / units + usize::from(unit < threads % units)) as f64;
-        let mut sum = 0.0;
+        let (mut sum, mut squares) = (0.0, 0.0);
         for a in 0..units {
             for b in 0..units {
-                sum += on(a) * on(b) * self.distance(a as u32, b as u32);
+                let distance = self.distance(a as u32, b as u32);
+                sum += on(a) * on(b) * distance;
+                squares += on(a) * on(b) * distance * distance;
             }
         }
-        sum / ((threads * (threads - 1)) as f64).max(1.0)
+        let pairs = ((threads * (threads - 1)) as f64).max(1.0);
+        let mean = sum / pairs;
+        (mean, squares / pairs - mean * mean)
     }
 
     /// Threads that communicate, and threads bound to a PU that others cannot have.
@@ -90,10 +95,12 @@ impl IncrementalMapper {
             number[sharer] = at;
         }
         let pairs = whole.pairs().map(|(i, j, w)| (number[i], number[j], w));
+        let (anywhere, variance) = self.random_distance(sharers.len());
         MappableThreads {
             comm: CommGraph::new(sharers.len(), pairs),
             assigned: sharers.iter().map(|&m| assigned[m]).collect(),
-            anywhere: self.mean_random_distance(sharers.len()),
+            anywhere,
+            variance,
             sharers: sharers.iter().map(|&m| SharerId(m as u16)).collect(),
         }
     }
@@ -107,20 +114,30 @@ impl IncrementalMapper {
     }
 
     /// Tells the trial how far the events since the last question went, and how far they
-    /// would have as proposed then.
-    fn rate_last_mapping(&mut self, known: &MappableThreads, news: &[(SharerId, SharerId)]) {
+    /// would have as proposed then. Where nothing was, they judge nothing.
+    fn rate_last_mapping(&mut self, known: &MappableThreads, question: &MappingQuery) {
+        if self.proposal.is_empty() {
+            return;
+        }
         let place = |m: &SharerId| known.sharers.binary_search(m).ok();
         let proposed = |m: &SharerId| self.proposal.get(m.at()).copied().flatten();
-        let events = news.iter().filter_map(|(a, b)| {
-            let now = self.current_distance(known, place(a)?, place(b)?);
-            let then = match (proposed(a), proposed(b)) {
-                (Some(a), Some(b)) => self.distance(a, b),
-                _ => now,
+        let events = question.new_events.iter().filter_map(|(a, b)| {
+            let (i, j) = (place(a)?, place(b)?);
+            let now = self.current_distance(known, i, j);
+            let (Some(a), Some(b)) = (proposed(a), proposed(b)) else {
+                return Some(TrialEvent::between_placed(now, now));
             };
-            Some((now, then))
+            let event = TrialEvent::between_placed(now, self.distance(a, b));
+            let are_placed = known.assigned[i].is_some() && known.assigned[j].is_some();
+            let variance = if are_placed {
+                event.variance
+            } else {
+                known.variance
+            };
+            Some(TrialEvent { variance, ..event })
         });
-        let events: Vec<(f64, f64)> = events.collect();
-        self.trial.add_interval(events);
+        let events: Vec<TrialEvent> = events.collect();
+        self.trial.add_intervals(question.intervals, events);
     }
 
     /// Where all would be if those without a unit took the nearest one that is free.
@@ -196,7 +213,7 @@ impl OnlineMapper for IncrementalMapper {
         let all = all.map(|&(i, j, w)| (u32::from(i.0), u32::from(j.0), u64::from(w)));
         let whole = CommGraph::new(question.assigned.len(), all);
         let known = self.mappable_threads(&whole, question);
-        self.rate_last_mapping(&known, question.new_events);
+        self.rate_last_mapping(&known, question);
         self.proposal.clear();
         let mut filter = self.filter.clone();
         // kMAF has none (3.4.1), SPCD does (III.D).
@@ -244,6 +261,7 @@ mod tests {
     use super::*;
     use crate::auto::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
     use hither_model::map::threads::THREAD_POLICIES;
+    use hither_model::rng::Rng;
     use hither_model::topology::{select_machine, MachineRestrictions};
 
     /// Four nodes of two units.
@@ -273,6 +291,7 @@ mod tests {
             let question = MappingQuery {
                 pairs: &pairs,
                 new_events: &news,
+                intervals: 1,
                 assigned,
             };
             mapper.place_threads(&question)
@@ -398,11 +417,50 @@ mod tests {
             let question = MappingQuery {
                 pairs: &pairs,
                 new_events: &news,
+                intervals: 1,
                 assigned: &[None; 16],
             };
             assert_eq!(mapper.place_threads(&question), None);
             matrix.age(0.75);
         }
+    }
+
+    /// Events of four threads on two units, four at a time, and how many of them there were until the
+    /// threads were placed. `None` if they were not after an hour of ten questions a second.
+    fn events_until_placed(pairs: &[(u16, u16)]) -> Option<usize> {
+        let machine = select_machine(Some("node:2 pu:1"), &MachineRestrictions::default());
+        let policy = THREAD_POLICIES.iter().find(|p| p.name() == "locality-fast");
+        let tree = machine.expect("machine").tree;
+        let policy = *policy.expect("a policy");
+        let mut mapper = IncrementalMapper::new(tree, DetectionMechanism::Adaptive, policy, 2);
+        let (mut matrix, mut random) = (SharingMatrix::default(), Rng::new(1));
+        let question = (1..36_000).find(|_| {
+            for _ in 0..4 {
+                let (a, b) = pairs[random.below(pairs.len())];
+                matrix.share(SharerId(a), SharerId(b));
+            }
+            let (known, news): (Vec<_>, _) = (
+                matrix.pairs().collect(),
+                matrix.take_fresh().collect::<Vec<_>>(),
+            );
+            let question = MappingQuery {
+                pairs: &known,
+                new_events: &news,
+                intervals: 2,
+                assigned: &[None; 4],
+            };
+            matrix.age(0.75);
+            mapper.place_threads(&question).is_some()
+        });
+        Some(question? * 4)
+    }
+
+    #[test]
+    fn few_events_place_couples_and_chance_places_nobody() {
+        let events = events_until_placed(&[(0, 1), (2, 3)]).expect("placed");
+        assert!((16..=24).contains(&events), "{events}");
+        let all = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
+        assert_eq!(events_until_placed(&all), None);
     }
 
     #[test]
