@@ -23,6 +23,8 @@ pub struct ThreadEntry {
     pub sharer: SharerId,
     /// The first thread of its role.
     role: Option<ThreadIx>,
+    /// The unit that it was to be put on from its beginning, which may come too late for it.
+    role_cpu: Option<Cpu>,
     /// The unit that it faulted on last.
     pub last_cpu: Option<Cpu>,
     /// The unit that it was put on.
@@ -118,8 +120,9 @@ impl ThreadTable {
         let vacant = role.and_then(|role| self.vacant.remove(&role));
         let thread = self.add(tid, pid, vacant.map(|vacant| vacant.sharer))?;
         thread.role = role;
+        thread.role_cpu = vacant.and_then(|vacant| vacant.cpu);
         thread.inherit_mask(tid, parent);
-        vacant?.cpu
+        thread.role_cpu
     }
 
     /// The thread with this id, taken in if need be; `None` when there are too many.
@@ -150,6 +153,7 @@ impl ThreadTable {
             pid,
             sharer,
             role: None,
+            role_cpu: None,
             last_cpu: None,
             assigned_cpu: None,
             before: None,
@@ -173,7 +177,8 @@ impl ThreadTable {
         let mut gone = Vec::new();
         match thread.role {
             Some(role) => {
-                let cpu = thread.assigned_cpu.filter(|_| !thread.chose);
+                let cpu = thread.assigned_cpu.or(thread.role_cpu);
+                let cpu = cpu.filter(|_| !thread.chose);
                 self.vacant.insert(role, VacantRole { pid, sharer, cpu });
                 self.by_sharer[sharer.at()] = Some(RowHolder::Vacant(role));
             }

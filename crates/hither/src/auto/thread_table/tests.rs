@@ -57,6 +57,26 @@ fn the_next_of_a_role_has_its_row_and_its_unit() {
 }
 
 /// Samplers looked at all threads 100 times a second, of which there may be thousands.
+/// Such a thread has come and gone between two looks.
+#[test]
+fn a_unit_is_kept_for_the_one_after_who_was_never_put_there() {
+    let mut table = ThreadTable::default();
+    table.thread_started(1, 1, 0, None);
+    let role = Some(ThreadIx(1));
+    table.thread_started(2, 1, 1, role);
+    table.threads.get_mut(&2).expect("lives").assigned_cpu = Some(Cpu(7));
+    table.thread_ended(2);
+    for tid in [3, 4, 5] {
+        assert_eq!(table.thread_started(tid, 1, 1, role), Some(Cpu(7)));
+        table.thread_ended(tid);
+    }
+    // Unless it has gone elsewhere since.
+    table.thread_started(6, 1, 1, role);
+    table.threads.get_mut(&6).expect("lives").assigned_cpu = Some(Cpu(5));
+    table.thread_ended(6);
+    assert_eq!(table.thread_started(7, 1, 1, role), Some(Cpu(5)));
+}
+
 #[test]
 fn it_is_known_whether_threads_came_or_went() {
     let mut table = ThreadTable::default();
