@@ -5,7 +5,8 @@
 //! have executed on average what [`INSTRUCTIONS_PER_NS`] makes of its length. Each thread counts
 //! by itself, so it does not matter whether threads run side by side or share processors; those
 //! that executed less than half of what the busiest did wait, and do not make slices longer.
-//! Threads that follow one another in one arena count as one.
+//! Threads that follow one another in one arena count as one. A program that rests executes nothing, and for it the wall
+//! clock is its time: what it rests counts as well, however much it works in between.
 use super::task_state;
 use crate::program::clock::clock_ns;
 use hither_profile::{SliceClock, TraceOptions};
@@ -21,11 +22,8 @@ use std::collections::BTreeMap;
 const INSTRUCTIONS_PER_NS: u64 = 2;
 /// No processor executes more: other values are no counts, but memory that was mapped anew.
 const MOST_PER_NS: u64 = 64;
-/// A slice ends where for so many times its length by the wall clock...
-const WAITING_SLICES: u64 = 10;
-/// ...the program used less than one part in so many of a processor, and not because others
-/// have it: it waits, and for a program that waits the wall clock is its time.
-const WAITING_SHARE: u64 = 20;
+/// A program that rests for so many times a slice's length, by the wall clock, is as far as if it had executed the slice.
+const RESTING_SLICES: u64 = 10;
 /// Between looks at the counts.
 const SHORTEST_WAIT: u64 = 100_000;
 const LONGEST_WAIT: u64 = 10_000_000;
@@ -35,6 +33,8 @@ const LONGEST_PART: u64 = 4;
 /// The same for each thread that may run, since a look reads a page of each: of thousands, looks would take much of a
 /// processor.
 const WAIT_PER_THREAD: u64 = 10_000;
+/// The same between looks at whether all threads rest, for which files are read.
+const REST_WAIT_PER_THREAD: u64 = 100_000;
 
 /// A running thread, and where its process counts its instructions.
 struct RunningThread {
@@ -79,7 +79,10 @@ impl SliceTimer {
             lanes: Vec::new(),
             carried: 0,
             pids: Vec::new(),
-            rest: RestWatch::default(),
+            rest: RestWatch {
+                since: now,
+                ..RestWatch::default()
+            },
             refused: false,
             wall_slices: 0,
         }
@@ -90,8 +93,14 @@ impl SliceTimer {
         self.length.saturating_mul(INSTRUCTIONS_PER_NS)
     }
 
-    fn progress(&self) -> u64 {
+    fn executed(&self) -> u64 {
         self.carried.saturating_add(mean_at_work(&self.lanes))
+    }
+
+    fn progress(&self) -> u64 {
+        let rested = self.rest.rested / RESTING_SLICES;
+        let rested = rested.saturating_mul(INSTRUCTIONS_PER_NS);
+        self.executed().saturating_add(rested)
     }
 
     /// The next multiple of the slice length, so that a late wake-up makes one slice longer and not
@@ -128,28 +137,28 @@ impl SliceTimer {
             self.wall_slices += 1;
             return true;
         }
-        self.progress() >= self.target() || self.program_waits(now)
+        self.look_for_rest(now);
+        self.progress() >= self.target()
     }
 
-    /// What the slice that ends is too long, the next one is to be shorter.
+    /// What the slice that ends executed too much, the next one is to execute less.
     pub fn begin_slice(&mut self, now: u64) {
-        self.carried = (self.progress().saturating_sub(self.target())).min(self.target());
+        self.carried = (self.executed().saturating_sub(self.target())).min(self.target());
         self.lanes.fill(0);
         self.slice_start = now;
-        if self.clock == SliceClock::Instructions {
-            self.rest = RestWatch {
-                since: now,
-                cpu: cpu_time(&self.pids),
-            };
-        }
+        self.rest.rested = 0;
     }
 
-    fn program_waits(&mut self, now: u64) -> bool {
-        let least = self.length.saturating_mul(WAITING_SLICES);
+    fn look_for_rest(&mut self, now: u64) {
+        let threads = self.live.len() as u64;
+        let least = SHORTEST_WAIT.max(threads.saturating_mul(REST_WAIT_PER_THREAD));
+        if now.saturating_sub(self.rest.since) < least {
+            return;
+        }
         let started = self.counted.len() > 1;
-        started
-            && self.rest.is_rest(now, least, || cpu_time(&self.pids))
-            && !self.pids.iter().any(|&pid| task_state::is_runnable(pid))
+        let pids = &self.pids;
+        let rests = || started && !pids.iter().any(|&pid| task_state::is_runnable(pid));
+        self.rest.look(now, cpu_time(pids), rests);
     }
 
     /// Reads how far all threads are.
@@ -233,27 +242,26 @@ impl SliceTimer {
     }
 }
 
-/// A time in which the program may rest, and the CPU time that it had used when it began.
+/// How long the program rested: no thread ran or waited for a processor that others have. Found by looking now and then,
+/// as nobody counts it.
 #[derive(Clone, Copy, Debug, Default)]
 struct RestWatch {
     since: u64,
+    /// What the program had used of processors then.
     cpu: u64,
+    /// In this slice.
+    rested: u64,
 }
 
 impl RestWatch {
-    /// Whether the program rested for `least` or more. Where it worked, what comes later is looked at by itself: a program
-    /// that waits after much work waits no less.
-    fn is_rest(&mut self, now: u64, least: u64, cpu_time: impl FnOnce() -> u64) -> bool {
+    /// What the program did not use of a processor since the last look is rest where it rests now: so it is in the mean.
+    fn look(&mut self, now: u64, cpu: u64, rests: impl FnOnce() -> bool) {
         let passed = now.saturating_sub(self.since);
-        if passed < least {
-            return false;
+        let idle = passed.saturating_sub(cpu.saturating_sub(self.cpu));
+        if idle > 0 && rests() {
+            self.rested = self.rested.saturating_add(idle);
         }
-        let cpu = cpu_time();
-        let worked = cpu.saturating_sub(self.cpu) >= passed / WAITING_SHARE;
-        if worked {
-            *self = RestWatch { since: now, cpu };
-        }
-        !worked
+        (self.since, self.cpu) = (now, cpu);
     }
 }
 
@@ -275,6 +283,8 @@ fn cpu_time(pids: &[i32]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MS: u64 = 1_000_000;
 
     #[test]
     fn the_more_threads_the_less_often_they_are_looked_at() {
@@ -314,18 +324,39 @@ mod tests {
     /// Half a second of start-up kept the slice for ten seconds: so long the program had worked in one part of twenty.
     #[test]
     fn a_rest_after_much_work_is_seen_at_once() {
-        const MS: u64 = 1_000_000;
         let mut rest = RestWatch::default();
-        let mut look = |now: u64, cpu: u64| rest.is_rest(now * MS, 100 * MS, || cpu * MS);
-        assert!(!look(90, 0), "too short");
-        assert!(!look(500, 500));
-        assert!(!look(590, 501));
-        assert!(look(600, 501));
-        // It works again, now and then, in a tenth of a processor.
-        assert!(![(700, 510), (800, 520), (900, 530)]
-            .iter()
-            .any(|(now, cpu)| look(*now, *cpu)));
-        assert!(look(1000, 534));
+        rest.look(500 * MS, 500 * MS, || true);
+        assert_eq!(rest.rested, 0, "it used all of a processor");
+        for now in 51..=60 {
+            rest.look(now * 10 * MS, 501 * MS, || true);
+        }
+        assert_eq!(rest.rested, 99 * MS);
+        rest.look(700 * MS, 510 * MS, || false);
+        assert_eq!(rest.rested, 99 * MS, "it waits for a processor");
+        rest.look(800 * MS, 700 * MS, || true);
+        assert_eq!(rest.rested, 99 * MS, "two processors");
+    }
+
+    /// A program that used a little more than a twentieth of a processor had slices fifty times as long as one that used a
+    /// little less, and so it did on a machine that was a little slower.
+    #[test]
+    fn what_is_executed_and_rest_add_up() {
+        let options = TraceOptions {
+            slice: 10 * MS,
+            slice_clock: SliceClock::Instructions,
+            ..TraceOptions::default()
+        };
+        let mut timer = SliceTimer::new(&options, 0);
+        let target = timer.target();
+        timer.lanes = vec![target / 2];
+        timer.rest.rested = 50 * MS;
+        assert_eq!(timer.progress(), target);
+        timer.rest.rested = 99 * MS;
+        timer.begin_slice(150 * MS);
+        assert_eq!(timer.progress(), 0, "rest makes no later slice shorter");
+        timer.lanes = vec![target + 7];
+        timer.begin_slice(300 * MS);
+        assert_eq!(timer.progress(), 7);
     }
 
     #[test]
