@@ -24,6 +24,11 @@ const INSTRUCTIONS_PER_NS: u64 = 2;
 const MOST_PER_NS: u64 = 64;
 /// A program that rests for so many times a slice's length, by the wall clock, is as far as if it had executed the slice.
 const RESTING_SLICES: u64 = 10;
+/// A slice of a program that is short of processors ends after so many times its length by the wall clock...
+const SHORT_SLICES: u64 = 100;
+/// ...and one part in so many of the run so far: these slices are as many as the run has digits. The program may be late and
+/// not come to rest, which else is its time.
+const SHORT_PART: u64 = 16;
 /// Between looks at the counts.
 const SHORTEST_WAIT: u64 = 100_000;
 const LONGEST_WAIT: u64 = 10_000_000;
@@ -138,7 +143,7 @@ impl SliceTimer {
             return true;
         }
         self.look_for_rest(now);
-        self.progress() >= self.target()
+        self.progress() >= self.target() || self.is_short_of_processors(now)
     }
 
     /// What the slice that ends executed too much, the next one is to execute less.
@@ -146,7 +151,15 @@ impl SliceTimer {
         self.carried = (self.executed().saturating_sub(self.target())).min(self.target());
         self.lanes.fill(0);
         self.slice_start = now;
-        self.rest.rested = 0;
+        (self.rest.rested, self.rest.used) = (0, 0);
+    }
+
+    /// For so long that the slice is to end. A program that neither rests nor is short of them uses one or more.
+    fn is_short_of_processors(&self, now: u64) -> bool {
+        let passed = now.saturating_sub(self.slice_start);
+        let part = now.saturating_sub(self.run_start) / SHORT_PART;
+        let least = self.length.saturating_mul(SHORT_SLICES).max(part);
+        passed >= least && self.rest.used < passed / 2
     }
 
     fn look_for_rest(&mut self, now: u64) {
@@ -251,13 +264,17 @@ struct RestWatch {
     cpu: u64,
     /// In this slice.
     rested: u64,
+    /// Of processors, in this slice.
+    used: u64,
 }
 
 impl RestWatch {
     /// What the program did not use of a processor since the last look is rest where it rests now: so it is in the mean.
     fn look(&mut self, now: u64, cpu: u64, rests: impl FnOnce() -> bool) {
         let passed = now.saturating_sub(self.since);
-        let idle = passed.saturating_sub(cpu.saturating_sub(self.cpu));
+        let used = cpu.saturating_sub(self.cpu);
+        let idle = passed.saturating_sub(used);
+        self.used = self.used.saturating_add(used);
         if idle > 0 && rests() {
             self.rested = self.rested.saturating_add(idle);
         }
@@ -357,6 +374,25 @@ mod tests {
         timer.lanes = vec![target + 7];
         timer.begin_slice(300 * MS);
         assert_eq!(timer.progress(), 7);
+    }
+
+    /// Beside other work the program was late from its start on, did not rest, and all of it was one slice.
+    #[test]
+    fn slices_of_programs_short_of_processors_end() {
+        let options = TraceOptions {
+            slice: 10 * MS,
+            slice_clock: SliceClock::Instructions,
+            ..TraceOptions::default()
+        };
+        let mut timer = SliceTimer::new(&options, 0);
+        timer.rest.used = 400 * MS;
+        assert!(!timer.is_short_of_processors(999 * MS));
+        assert!(timer.is_short_of_processors(1000 * MS));
+        timer.rest.used = 500 * MS;
+        assert!(!timer.is_short_of_processors(1000 * MS), "it works");
+        timer.begin_slice(30_000 * MS);
+        assert!(!timer.is_short_of_processors(31_999 * MS));
+        assert!(timer.is_short_of_processors(32_000 * MS));
     }
 
     #[test]
