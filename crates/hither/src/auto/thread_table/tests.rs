@@ -56,7 +56,6 @@ fn the_next_of_a_role_has_its_row_and_its_unit() {
     assert!(table.vacant.is_empty());
 }
 
-/// Samplers looked at all threads 100 times a second, of which there may be thousands.
 /// Such a thread has come and gone between two looks.
 #[test]
 fn a_unit_is_kept_for_the_one_after_who_was_never_put_there() {
@@ -77,6 +76,7 @@ fn a_unit_is_kept_for_the_one_after_who_was_never_put_there() {
     assert_eq!(table.thread_started(7, 1, 1, role), Some(Cpu(5)));
 }
 
+/// Samplers looked at all threads 100 times a second, of which there may be thousands.
 #[test]
 fn it_is_known_whether_threads_came_or_went() {
     let mut table = ThreadTable::default();

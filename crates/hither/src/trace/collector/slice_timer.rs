@@ -26,6 +26,8 @@ const MOST_PER_NS: u64 = 64;
 const RESTING_SLICES: u64 = 10;
 /// A slice of a program that is short of processors ends after so many times its length by the wall clock...
 const SHORT_SLICES: u64 = 100;
+/// ...a second, since each change of slice loses what is shared across it...
+const SHORT_LEAST: u64 = 1_000_000_000;
 /// ...and one part in so many of the run so far: these slices are as many as the run has digits. The program may be late and
 /// not come to rest, which else is its time.
 const SHORT_PART: u64 = 16;
@@ -158,7 +160,8 @@ impl SliceTimer {
     fn is_short_of_processors(&self, now: u64) -> bool {
         let passed = now.saturating_sub(self.slice_start);
         let part = now.saturating_sub(self.run_start) / SHORT_PART;
-        let least = self.length.saturating_mul(SHORT_SLICES).max(part);
+        let least = self.length.saturating_mul(SHORT_SLICES).max(SHORT_LEAST);
+        let least = least.max(part);
         passed >= least && self.rest.used < passed / 2
     }
 
@@ -390,6 +393,8 @@ mod tests {
         assert!(timer.is_short_of_processors(1000 * MS));
         timer.rest.used = 500 * MS;
         assert!(!timer.is_short_of_processors(1000 * MS), "it works");
+        (timer.length, timer.rest.used) = (MS, 0);
+        assert!(!timer.is_short_of_processors(999 * MS), "a second at least");
         timer.begin_slice(30_000 * MS);
         assert!(!timer.is_short_of_processors(31_999 * MS));
         assert!(timer.is_short_of_processors(32_000 * MS));
