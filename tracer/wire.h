@@ -223,14 +223,15 @@ struct hi_site {
 #define HI_SITE_LIBRARY (1u << 30)
 #define HI_SITE_FLAGS (HI_SITE_UPPER | HI_SITE_LIBRARY)
 
-/* A sample: some accesses to a line, by one code site. weight: what each stands for; without accesses: for how many
- * fetches the sample stands (core/private_cache.h). */
+/* A sample: so many accesses to a line, by one instruction; without accesses: HI_SAMPLE_PERIOD fetches (core/private_cache.h).
+ * after: bytes of code from the site's address to the instruction, of those that one probe counts. */
 #define HI_SAMPLE_PERIOD 2048u /* fetches, or accesses with HI_FLAG_ORACLE, that one stands for */
 struct hi_sample {
   uint64_t address; /* of the line, in the process' address space */
   uint32_t site;
   uint32_t reads, writes;
-  uint16_t weight, object;
+  int16_t after;
+  uint16_t object;
 };
 
 /* A line observation: what a thread does on a line that other threads use in the same slice,

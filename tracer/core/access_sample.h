@@ -35,16 +35,17 @@ static inline void hi_take_sample(struct hi_local *t, struct hi_sample sample) {
 
 /* Adds to what is summed of the same, or makes room for it. */
 static inline void hi_sum_sample(struct hi_local *t, struct hi_sample sample) {
-  uint64_t key = sample.address ^ (uint64_t)sample.site << 32 ^ sample.object;
+  uint64_t key = sample.address ^ (uint64_t)(sample.site + (uint32_t)sample.after) << 32 ^ sample.object;
   uint32_t at = (uint32_t)(key * HI_HASH_MULTIPLIER >> 32) % HI_SAMPLE_SUMS;
   struct hi_sample *sum = &t->sample_sums[at];
-  bool same = sum->address == sample.address && sum->site == sample.site && sum->object == sample.object;
-  if (same && sum->weight && !(sum->reads >> 31) && !(sum->writes >> 31)) {
+  bool used = t->sums_used[at / 64] >> at % 64 & 1, same = sum->address == sample.address && sum->site == sample.site &&
+                                                           sum->after == sample.after && sum->object == sample.object;
+  if (same && used && !(sum->reads >> 31) && !(sum->writes >> 31)) {
     sum->reads += sample.reads;
     sum->writes += sample.writes;
     return;
   }
-  if (sum->weight) hi_take_sample(t, *sum);
+  if (used) hi_take_sample(t, *sum);
   *sum = sample;
   t->sums_used[at / 64] |= 1ull << at % 64;
 }
@@ -55,7 +56,7 @@ static inline void hi_take_sums(struct hi_local *t) {
     for (; t->sums_used[word]; t->sums_used[word] &= t->sums_used[word] - 1) {
       struct hi_sample *sum = &t->sample_sums[word * 64 + (uint32_t)__builtin_ctzll(t->sums_used[word])];
       hi_take_sample(t, *sum);
-      sum->weight = 0;
+      sum->reads = sum->writes = 0;
     }
 }
 
@@ -105,7 +106,7 @@ static inline void hi_look(struct hi_local *t, uint64_t address, hi_counts count
   if (hi_random(t) % ++t->look_seen) return;
   struct hi_drawn d = hi_window_draw(t, address, counts, site);
   uint16_t object = (uint16_t)(hi_object_at(address) & (HI_SPLIT - 1));
-  t->look = (struct hi_sample){hi_line_of(address), d.site, HI_READS(d.counts), HI_WRITES(d.counts), 1, object};
+  t->look = (struct hi_sample){hi_line_of(address), d.site, HI_READS(d.counts), HI_WRITES(d.counts), d.after, object};
 }
 
 /* A string instruction accesses so many lines. */
@@ -116,7 +117,7 @@ static inline void hi_sample_string(struct hi_local *t, uint64_t address, uint64
     uint64_t line = hi_line_of(address) + at * step;
     uint16_t object = (uint16_t)(hi_object_at(at ? line : address) & (HI_SPLIT - 1));
     uint32_t reads = write ? 0 : each, writes = write ? each : 0;
-    hi_sum_sample(t, (struct hi_sample){line, hi_site_of(t, site), reads, writes, 1, object});
+    hi_sum_sample(t, (struct hi_sample){line, hi_site_of(t, site), reads, writes, 0, object});
   }
   t->string_left = at - lines;
 }

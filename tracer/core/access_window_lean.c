@@ -1,8 +1,7 @@
 /* access_window_lean.c: which instructions the accesses of a window are of.
  *
  * One probe counts all accesses of a window (dynamorio/block.c) and passes one site for them, that of the first.
- * Of a sample the accesses are to be on their own lines of source: one is drawn, and stands for all. Its
- * instruction gets a site of its own when it is drawn first. */
+ * Of a sample the accesses are to be on their own lines of source: one is drawn, and stands for all. */
 #include "state.h"
 
 #define ACCESSES (1u << 21)
@@ -14,7 +13,7 @@ static uint32_t window_at[HI_MAX_SITES]; /* by site: its first access, 0: there 
 
 /* Keeps the n accesses of the window that a site stands for. Where there is no room they are on the line of the first. */
 void hi_window_new(uint32_t site, const struct hi_window_access *window, uint32_t n) {
-  if (!n || __atomic_load_n(&window_at[site], __ATOMIC_RELAXED)) return;
+  if (site == HI_SITE_NONE || !n || __atomic_load_n(&window_at[site], __ATOMIC_RELAXED)) return;
   uint32_t at = __atomic_load_n(&next_access, __ATOMIC_RELAXED);
   do
     if (at + n > ACCESSES) return;
@@ -24,18 +23,9 @@ void hi_window_new(uint32_t site, const struct hi_window_access *window, uint32_
   __atomic_store_n(&window_at[site], at, __ATOMIC_RELEASE);
 }
 
-/* The site of an access's instruction, HI_SITE_NONE if there is no room. */
-static uint32_t site_of(struct hi_window_access *a, uint32_t window) {
-  uint32_t site = __atomic_load_n(&a->site, __ATOMIC_RELAXED);
-  if (site) return site;
-  site = hi_site_new((struct hi_site){.pc = hi_run.sites[window].pc + (uint64_t)(int64_t)a->after});
-  __atomic_store_n(&a->site, site, __ATOMIC_RELAXED);
-  return site;
-}
-
 /* Draws one of the accesses that a probe counts with what it passed; where nothing is known of them, all are one. */
 struct hi_drawn hi_window_draw(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t passed) {
-  struct hi_drawn all = {hi_site_of(t, passed), counts};
+  struct hi_drawn all = {hi_site_of(t, passed), 0, counts};
   uint32_t site = passed & ~HI_SITE_FLAGS, first = __atomic_load_n(&window_at[site], __ATOMIC_ACQUIRE);
   if (!first) return all;
   /* A window that lies in two lines is counted in each with the accesses that start there. */
@@ -47,7 +37,6 @@ struct hi_drawn hi_window_draw(struct hi_local *t, uint64_t address, hi_counts c
     if (here && hi_random(t) % ++n == 0) drawn = a;
     if (a->last) break;
   }
-  uint32_t own = drawn ? site_of(drawn, site) : HI_SITE_NONE;
-  if (own == HI_SITE_NONE) return all;
-  return (struct hi_drawn){hi_site_of(t, own | (passed & HI_SITE_LIBRARY)), drawn->write ? (uint64_t)n << 32 : n};
+  if (!drawn) return all;
+  return (struct hi_drawn){all.site, drawn->after, drawn->write ? (uint64_t)n << 32 : n};
 }

@@ -118,6 +118,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   if (hi_run.header->sharers ? use_last(t, word) : use(t, word, write)) observe(t, page, address, site, object);
   if (--t->sample_left == 0) {
     t->sample_left = HI_SAMPLE_PERIOD / 2 + hi_random(t) % (HI_SAMPLE_PERIOD + 1);
-    hi_take_sample(t, (struct hi_sample){hi_line_of(address), site, !write, write, HI_SAMPLE_PERIOD, (uint16_t)object});
+    uint32_t reads = write ? 0 : HI_SAMPLE_PERIOD, writes = write ? HI_SAMPLE_PERIOD : 0;
+    hi_take_sample(t, (struct hi_sample){hi_line_of(address), site, reads, writes, 0, (uint16_t)object});
   }
 }

@@ -97,7 +97,7 @@ static inline void hi_count_fetch(struct hi_local *t, const struct hi_side *s, u
   t->fetches_left -= (int32_t)lines;
   if (HI_LIKELY(t->fetches_left > 0)) return;
   t->fetches_left = 1 + (int32_t)(hi_random(t) % (2 * HI_SAMPLE_PERIOD - 1));
-  hi_take_sample(t, (struct hi_sample){line, hi_side_site(s), 0, 0, HI_SAMPLE_PERIOD, (uint16_t)object});
+  hi_take_sample(t, (struct hi_sample){line, hi_side_site(s), 0, 0, 0, (uint16_t)object});
 }
 
 /* The thread's next access to the line has to miss the line cache. */

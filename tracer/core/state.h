@@ -263,13 +263,13 @@ static inline uint32_t hi_site_of(const struct hi_local *t, uint32_t passed) {
 
 /* access_window_lean.c */
 struct hi_window_access {
-  uint32_t site;  /* its own, 0: not drawn yet */
   int16_t after;  /* bytes of code from the window's first access to this one */
   uint8_t offset; /* from the lowest address of the window */
   bool write : 1, last : 1;
 };
 struct hi_drawn {
   uint32_t site;
+  int16_t after;
   hi_counts counts;
 };
 void hi_window_new(uint32_t site, const struct hi_window_access *window, uint32_t n);

@@ -260,7 +260,7 @@ impl Segment {
             let at = at.saturating_add(n * 24);
             if page.is_written(at, |at| self.written_from(at)) {
                 let sum: wire::AccessSample = self.read(at);
-                if sum.weight != 0 {
+                if sum.reads | sum.writes != 0 {
                     each(sum);
                 }
             }

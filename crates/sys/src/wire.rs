@@ -300,7 +300,7 @@ pub struct AccessSample {
     pub site: u32,
     pub reads: u32,
     pub writes: u32,
-    pub weight: u16,
+    pub after: i16,
     pub object: u16,
 }
 

@@ -70,7 +70,7 @@ fn layout() -> Both {
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);
     compare!(b, "hi_site", CodeSite: pc, process, generation, span, kind, reads, writes, caller);
-    compare!(b, "hi_sample", AccessSample: address, site, reads, writes, weight, object);
+    compare!(b, "hi_sample", AccessSample: address, site, reads, writes, after, object);
     compare!(b, "hi_object", TargetObject: kind, process, id, generation, address, size, frames,
         thread, blocks, bytes, smallest, largest, granules, live, peak);
     compare!(b, "hi_object_count", ObjectCount: reads, writes, fetches);

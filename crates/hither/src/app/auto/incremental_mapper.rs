@@ -261,8 +261,8 @@ mod tests {
     use super::*;
     use crate::auto::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
     use hither_model::map::threads::THREAD_POLICIES;
-    use hither_model::rng::Rng;
     use hither_model::topology::{select_machine, MachineRestrictions};
+    use std::hash::{DefaultHasher, Hash, Hasher};
 
     /// Four nodes of two units.
     fn mapper(mechanism: DetectionMechanism) -> IncrementalMapper {
@@ -433,10 +433,11 @@ mod tests {
         let tree = machine.expect("machine").tree;
         let policy = *policy.expect("a policy");
         let mut mapper = IncrementalMapper::new(tree, DetectionMechanism::Adaptive, policy, 2);
-        let (mut matrix, mut random) = (SharingMatrix::default(), Rng::new(1));
+        let (mut matrix, mut random) = (SharingMatrix::default(), DefaultHasher::new());
         let question = (1..36_000).find(|_| {
-            for _ in 0..4 {
-                let (a, b) = pairs[random.below(pairs.len())];
+            for event in 0..4 {
+                event.hash(&mut random);
+                let (a, b) = pairs[(random.finish() % pairs.len() as u64) as usize];
                 matrix.share(SharerId(a), SharerId(b));
             }
             let (known, news): (Vec<_>, _) = (

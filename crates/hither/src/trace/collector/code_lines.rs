@@ -18,10 +18,20 @@ pub struct CodePlace {
 impl CodePlace {
     /// Where a code site of the tracer is.
     pub fn of_site(site: u32, segment: &Segment, regions: &mut RegionMap) -> CodePlace {
+        CodePlace::of_access(site, 0, segment, regions)
+    }
+
+    /// Where an instruction is that comes so many bytes after the one of a site.
+    pub fn of_access(
+        site: u32,
+        after: i16,
+        segment: &Segment,
+        regions: &mut RegionMap,
+    ) -> CodePlace {
         let record = segment.site(site);
         let mut find = |pc: u64| regions.locate_code(record.process, pc, Some(record.generation));
         CodePlace {
-            code: find(record.pc),
+            code: find(record.pc.wrapping_add_signed(after.into())),
             // The call is before the address that it returns to.
             caller: record.caller.checked_sub(1).and_then(&mut find),
         }

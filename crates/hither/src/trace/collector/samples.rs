@@ -38,7 +38,7 @@ pub struct SampleTally {
     /// Weighted reads, writes and fetches.
     pub lines: HashMap<(SampleTarget, CodePlace), [u64; 3]>,
     pub small_blocks: SmallBlockPlaces,
-    codes: HashMap<u32, CodePlace>,
+    codes: HashMap<(u32, i16), CodePlace>,
     /// Samples that were added.
     pub taken: u64,
     pub overwritten: u64,
@@ -84,10 +84,9 @@ impl SampleTally {
         (object, place): (Option<ObjectKey>, Option<(u32, u64)>),
         regions: &mut RegionMap,
     ) {
-        let weight = u64::from(sample.weight);
         let counts = match [sample.reads, sample.writes].map(u64::from) {
-            [0, 0] => [0, 0, weight],
-            [reads, writes] => [reads * weight, writes * weight, 0],
+            [0, 0] => [0, 0, wire::SAMPLE_PERIOD.into()],
+            [reads, writes] => [reads, writes, 0],
         };
         let target = match (object, place) {
             (None, None) => SampleTarget::Unknown,
@@ -104,18 +103,23 @@ impl SampleTally {
             }
             (Some((process, id)), _) => SampleTarget::Object(process, id),
         };
-        let code = self.code(segment, sample.site, regions);
+        let code = self.code(segment, (sample.site, sample.after), regions);
         let kept = add_if_room(&mut self.lines, (target, code), counts);
         self.dropped += u64::from(!kept);
     }
 
-    fn code(&mut self, segment: &Segment, site: u32, regions: &mut RegionMap) -> CodePlace {
-        if let Some(&known) = self.codes.get(&site) {
+    fn code(
+        &mut self,
+        segment: &Segment,
+        (site, after): (u32, i16),
+        regions: &mut RegionMap,
+    ) -> CodePlace {
+        if let Some(&known) = self.codes.get(&(site, after)) {
             return known;
         }
-        let code = CodePlace::of_site(site, segment, regions);
+        let code = CodePlace::of_access(site, after, segment, regions);
         if site < wire::MAX_SITES {
-            self.codes.insert(site, code);
+            self.codes.insert((site, after), code);
         }
         code
     }

@@ -237,7 +237,7 @@ fn small_blocks_lie_on_the_pages_of_their_samples() {
     f.count(1, 1, 64, 20, 0);
     f.object_count(1, 7, [20, 0]);
     f.site(1, 0x401010);
-    f.sample(1, (0x7f00_0000_5040, 7), 1, 20, 1);
+    f.sample(1, (0x7f00_0000_5040, 7), 1, 20, 0);
     f.engine.end_slice();
     let p = f.finish(&mut Names);
     let buffer = p.objects.iter().position(|o| o.name == "buffer").unwrap();
@@ -276,9 +276,9 @@ fn structures_have_their_own_counts() {
         f.object_count(1, id, counts);
     }
     f.site(1, 0x401010);
-    f.sample(1, (0x406000, 3), 1, 30, 1);
-    f.sample(1, (0x7f00_0000_0040, 6), 1, 5, 64);
-    f.sample(1, (0x7ffe_ffff_f000, 0), 1, 5, 1);
+    f.sample(1, (0x406000, 3), 1, 30, 0);
+    f.sample(1, (0x7f00_0000_0040, 6), 1, 320, 0);
+    f.sample(1, (0x7ffe_ffff_f000, 0), 1, 5, 0);
     f.engine.end_slice();
     let p = f.finish(&mut Names);
     let object = |name: &str| p.objects.iter().find(|o| o.name == name);
@@ -323,15 +323,20 @@ fn lines_share_the_counts_of_their_structure() {
     f.site(1, 0x401010);
     f.site(2, 0x7f10_0000_0020);
     f.site_called_from(2, 0x401031);
-    f.sample(1, (0x404000, 2), 1, 30, 1);
-    f.sample(1, (0x404040, 2), 2, 90, 1);
+    f.sample(1, (0x404000, 2), 1, 30, 0);
+    f.sample(1, (0x404040, 2), 2, 90, 0);
+    // One probe counts what these instructions access.
+    f.sample(1, (0x404000, 2), 1, 60, 7);
     let p = f.finish(&mut Names);
     let rows: Vec<_> = p
         .sites
         .iter()
         .map(|s| (s.line, s.callee.as_str(), s.reads))
         .collect();
-    assert_eq!(rows, [(0x30, "copy", 750), (0x10, "", 250)]);
+    assert_eq!(
+        rows,
+        [(0x30, "copy", 500), (0x17, "", 333), (0x10, "", 167)]
+    );
 }
 
 /// What a forked child inherits are its parent's objects; what both find later is their own.

@@ -41,7 +41,7 @@ fn only_a_loss_that_could_be_noticed_is_told_of() {
         f.page(64, 0x404000, 1, 1);
         f.site(1, 0x401010);
         for _ in 0..200 {
-            f.sample(1, (0x404000, 0), 1, 1, 1);
+            f.sample(1, (0x404000, 0), 1, 1, 0);
         }
         f.put64(f.thread_at(1) + offset_of!(SegmentThread, lost_samples) as u64, lost);
         assert_eq!(f.finish(&mut NoNames).meta.limits, said, "{lost}");

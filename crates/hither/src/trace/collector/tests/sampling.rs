@@ -72,7 +72,7 @@ fn samples_that_are_far_too_few_do_not_speak_for_all_accesses() {
     f.count(1, 1, 64, 10_000, 0);
     f.object_count(1, 2, [10_000, 0]);
     f.site(1, 0x401010);
-    f.sample(1, (0x404000, 2), 1, 1, 1);
+    f.sample(1, (0x404000, 2), 1, 1, 0);
     let sites = f.finish(&mut Names).sites;
     let reads: Vec<u64> = sites.iter().map(|s| s.reads).collect();
     assert_eq!(reads, [32]);

@@ -114,7 +114,7 @@ fn what_a_process_left_unflushed_is_counted_when_its_slots_are_freed() {
     assert_eq!(events(&p, 0, THREADS), 30);
 }
 
-/// A thread that is killed leaves what it has summed of samples; what went to its ring has no weight any more.
+/// A thread that is killed leaves what it has summed of samples; what went to its ring has no accesses any more.
 #[test]
 fn what_a_process_left_of_samples_has_its_lines() {
     let mut f = Fake::with_thread();
@@ -123,8 +123,8 @@ fn what_a_process_left_of_samples_has_its_lines() {
     f.page(64, BASE, 1, 1);
     f.site(1, 0x401010);
     f.entry(1, 3, 64, (300, 0), &[]);
-    f.sample_sum(1, 127, BASE, 1, (2, 128));
-    f.sample_sum(1, 5, BASE, 1, (7, 0));
+    f.sample_sum(1, 127, BASE, 1, 256);
+    f.sample_sum(1, 5, BASE, 1, 0);
     f.exit_process(1);
     let p = f.finish(&mut Names);
     let lines: Vec<_> = p.sites.iter().map(|s| (s.line, s.reads)).collect();

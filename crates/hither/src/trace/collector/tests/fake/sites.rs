@@ -28,12 +28,12 @@ impl Fake {
         (address, object): (u64, u16),
         site: u32,
         reads: u32,
-        weight: u16,
+        after: i16,
     ) {
         let ring = self.engine.segment.layout().samples
             + u64::from(thread) * u64::from(wire::SAMPLES) * 24;
         let at = ring + self.samples * 24;
-        self.put_sample(at, (address, object), site, reads, weight);
+        self.put_sample(at, (address, object), site, reads, after);
         self.samples += 1;
         self.put64(
             self.thread_at(thread) + offset_of!(SegmentThread, sample_head) as u64,
@@ -42,18 +42,11 @@ impl Fake {
     }
 
     /// What a thread has summed of samples and not put into its ring yet.
-    pub fn sample_sum(
-        &mut self,
-        thread: u32,
-        nth: u64,
-        address: u64,
-        site: u32,
-        (reads, weight): (u32, u16),
-    ) {
+    pub fn sample_sum(&mut self, thread: u32, nth: u64, address: u64, site: u32, reads: u32) {
         let rings = u64::from(wire::MAX_THREADS * wire::SAMPLES);
         let before = u64::from(thread) * u64::from(wire::SAMPLE_SUMS) + nth;
         let at = self.engine.segment.layout().samples + (rings + before) * 24;
-        self.put_sample(at, (address, 0), site, reads, weight);
+        self.put_sample(at, (address, 0), site, reads, 0);
     }
 
     fn put_sample(
@@ -62,12 +55,15 @@ impl Fake {
         (address, object): (u64, u16),
         site: u32,
         reads: u32,
-        weight: u16,
+        after: i16,
     ) {
         self.put64(at, address);
         self.put32(at + 8, site);
         self.put32(at + 12, reads);
-        self.put32(at + 20, u32::from(weight) | u32::from(object) << 16);
+        self.put32(
+            at + 20,
+            u32::from(after.cast_unsigned()) | u32::from(object) << 16,
+        );
     }
 
     /// The bytes that a site's accesses touch.
