@@ -101,6 +101,9 @@ pub trait Symbolizer {
         Vec::new()
     }
 
+    /// The lines of these addresses will be asked for: to find out all of them at once takes less.
+    fn expect_lines(&mut self, _file: &Path, _vaddrs: &[u64]) {}
+
     fn source_line(&mut self, _file: &Path, _vaddr: u64) -> Option<SourceLine> {
         None
     }

@@ -29,6 +29,8 @@ use super::symbols::ProgramSymbols;
 
 /// Time for one answer. Debug information of a gigabyte takes some ten seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Addresses of which the lines are asked for at once.
+const LINES_AT_ONCE: usize = 4096;
 /// Bytes of one answer.
 const MAX_ANSWER: u64 = 1 << 30;
 
@@ -36,6 +38,7 @@ const MAX_ANSWER: u64 = 1 << 30;
 enum SymbolRequest {
     StaticObjects(PathBuf),
     Members(PathBuf, Vec<u64>),
+    Lines(PathBuf, Vec<u64>),
     SourceLine(PathBuf, u64),
     ProgramLine(PathBuf, u64),
     AllocationName(Vec<(PathBuf, u64)>),
@@ -46,11 +49,14 @@ enum SymbolRequest {
     SourceText(SourceTextRequest),
 }
 
+type KnownLines = HashMap<(PathBuf, u64), Option<SourceLine>>;
+
 /// Our end. Dropping it ends the process.
 pub struct SymbolizerProcess {
     connection: Option<BufReader<UnixStream>>,
     /// Answers that are asked for again and again.
-    program_lines: HashMap<(PathBuf, u64), Option<SourceLine>>,
+    program_lines: KnownLines,
+    source_lines: KnownLines,
     pid: nix::unistd::Pid,
 }
 
@@ -80,6 +86,7 @@ impl SymbolizerProcess {
         let mut started = SymbolizerProcess {
             connection: Some(BufReader::new(ours)),
             program_lines: HashMap::new(),
+            source_lines: HashMap::new(),
             pid,
         };
         match started.receive() {
@@ -149,8 +156,27 @@ impl Symbolizer for SymbolizerProcess {
         self.ask(&SymbolRequest::Members(file.to_owned(), vaddrs.to_vec()))
     }
 
+    /// Each question by itself costs two changes of process.
+    fn expect_lines(&mut self, file: &Path, vaddrs: &[u64]) {
+        for part in vaddrs.chunks(LINES_AT_ONCE) {
+            let lines: Vec<LinesOfCode> =
+                self.ask(&SymbolRequest::Lines(file.to_owned(), part.to_vec()));
+            for (&vaddr, (program, own)) in part.iter().zip(lines) {
+                let place = (file.to_owned(), vaddr);
+                if program.is_none() {
+                    self.source_lines.insert(place.clone(), own);
+                }
+                self.program_lines.insert(place, program);
+            }
+        }
+    }
+
     fn source_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
-        self.ask(&SymbolRequest::SourceLine(file.to_owned(), vaddr))
+        let place = (file.to_owned(), vaddr);
+        if let Some(known) = self.source_lines.get(&place) {
+            return known.clone();
+        }
+        self.ask(&SymbolRequest::SourceLine(place.0, vaddr))
     }
 
     fn program_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
@@ -221,6 +247,10 @@ fn answer(symbols: &mut ProgramSymbols, request: &[u8]) -> Option<Vec<u8>> {
     let json = match serde_json::from_slice(request).ok()? {
         Ask::StaticObjects(file) => serde_json::to_vec(&symbols.static_objects(&file)),
         Ask::Members(file, vaddrs) => serde_json::to_vec(&symbols.members(&file, &vaddrs)),
+        Ask::Lines(file, vaddrs) => {
+            let lines = vaddrs.iter().map(|&vaddr| lines_of(symbols, &file, vaddr));
+            serde_json::to_vec(&lines.collect::<Vec<_>>())
+        }
         Ask::SourceLine(file, vaddr) => serde_json::to_vec(&symbols.source_line(&file, vaddr)),
         Ask::ProgramLine(file, vaddr) => serde_json::to_vec(&symbols.program_line(&file, vaddr)),
         Ask::AllocationName(frames) => serde_json::to_vec(&symbols.allocation_name(&frames)),
@@ -235,4 +265,54 @@ fn answer(symbols: &mut ProgramSymbols, request: &[u8]) -> Option<Vec<u8>> {
         Ask::SourceText(wanted) => serde_json::to_vec(&symbols.source_text(&wanted)),
     };
     json.ok()
+}
+
+/// The line of the program's own source, and where there is none the code's own.
+type LinesOfCode = (Option<SourceLine>, Option<SourceLine>);
+
+fn lines_of(symbols: &mut ProgramSymbols, file: &Path, vaddr: u64) -> LinesOfCode {
+    match symbols.program_line(file, vaddr) {
+        None => (None, symbols.source_line(file, vaddr)),
+        program => (program, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask<T: DeserializeOwned>(symbols: &mut ProgramSymbols, request: &SymbolRequest) -> T {
+        let request = serde_json::to_vec(request).expect("JSON");
+        let reply = answer(symbols, &request).expect("an answer");
+        serde_json::from_slice(&reply).expect("JSON")
+    }
+
+    #[test]
+    fn lines_asked_for_at_once_are_those_asked_for_one_by_one() {
+        let mut symbols = ProgramSymbols::new();
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let mut files = maps.lines().filter_map(|l| l.split_whitespace().nth(5));
+        let library = files.find(|file| file.contains("libc.so")).expect("libc");
+        let own = std::env::current_exe().expect("a path");
+        for (file, function, is_program) in [
+            (own, "ask", true),
+            (PathBuf::from(library), "malloc", false),
+        ] {
+            let vaddrs = symbols.function_addresses(&file, function);
+            assert!(!vaddrs.is_empty(), "{function}");
+            let at_once = SymbolRequest::Lines(file.clone(), vaddrs.clone());
+            let at_once: Vec<LinesOfCode> = ask(&mut symbols, &at_once);
+            assert_eq!(at_once.len(), vaddrs.len());
+            for ((program, own), vaddr) in at_once.into_iter().zip(vaddrs) {
+                let by_itself = SymbolRequest::ProgramLine(file.clone(), vaddr);
+                let by_itself: Option<SourceLine> = ask(&mut symbols, &by_itself);
+                assert_eq!((program.is_some(), &program), (is_program, &by_itself));
+                if !is_program {
+                    let by_itself = SymbolRequest::SourceLine(file.clone(), vaddr);
+                    let by_itself: Option<SourceLine> = ask(&mut symbols, &by_itself);
+                    assert_eq!((own.is_some(), own), (true, by_itself));
+                }
+            }
+        }
+    }
 }

@@ -3,7 +3,8 @@
 use super::regions::RegionMap;
 use crate::trace::symbolizer::{SourceLine, Symbolizer};
 use hither_sys::Segment;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// Code by (region of its file, ELF address).
 type CodeAddress = Option<(u32, u64)>;
@@ -71,6 +72,23 @@ impl CodePlace {
             file: file.to_string_lossy().into_owned(),
             ..SourceLine::default()
         })
+    }
+}
+
+/// The lines of all of these will be asked for.
+pub fn expect_lines<'a>(
+    places: impl Iterator<Item = &'a CodePlace>,
+    regions: &RegionMap,
+    naming: &mut dyn Symbolizer,
+) {
+    let mut by_file: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for (region, vaddr) in places.flat_map(|p| [p.code, p.caller]).flatten() {
+        if let Some(known) = regions.all.get(region as usize) {
+            by_file.entry(&known.region.file).or_default().insert(vaddr);
+        }
+    }
+    for (file, vaddrs) in by_file {
+        naming.expect_lines(Path::new(file), &Vec::from_iter(vaddrs));
     }
 }
 

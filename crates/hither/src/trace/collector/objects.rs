@@ -2,6 +2,7 @@
 //! memory. Their accesses and source lines: object_accesses.rs.
 use super::address_space::PageName;
 use super::allocation_paths::{AllocationKey, AllocationPaths};
+use super::code_lines;
 use super::deadline::Deadline;
 use super::heap::HeapTracker;
 use super::regions::{KnownRegion, RegionMap, PAGE_BITS};
@@ -83,6 +84,8 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
     builder.add_thread_local_ranges(naming);
     builder.add_shared_ranges(naming);
     builder.add_sampled_ranges(naming);
+    let code = builder.input.samples.lines.keys().map(|(_, code)| code);
+    code_lines::expect_lines(code, builder.input.regions, naming);
     let lines = builder.source_sites(naming);
     builder.found.sites = lines;
     builder.drop_unused();
