@@ -377,6 +377,7 @@ static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const str
   return true;
 }
 
+/* Out of line: few misses are looked at. */
 static __attribute__((noinline)) void look(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
   hi_look(t, address, counts, site);
 }
