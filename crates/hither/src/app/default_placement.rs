@@ -4,11 +4,13 @@
 //! others are spread. Where neither finds anything to gain, or a loss is as likely as chance goes, nothing is
 //! bound.
 use anyhow::Result;
+use hither_model::map::CommGraph;
+use hither_model::metrics::communication::communication_metrics;
 use hither_model::metrics::verdict::MappingVerdict;
 use hither_model::metrics::{MetricsReport, PageSize};
 use hither_model::topology::{TopologyLevel, TopologyTree};
 use hither_model::units::percent;
-use hither_profile::Profile;
+use hither_profile::{CommMatrix, Profile};
 
 use super::assessment::setup;
 use super::best::{best_in_short, WORTH_BINDING};
@@ -74,6 +76,38 @@ pub fn choose(
     Ok(DefaultPlacement::Place(
         Box::new(options),
         format!("{because}{says}"),
+    ))
+}
+
+/// Decides for threads of which only communication is known. That binds in any case: who has a matrix wants a
+/// placement, and a matrix does not say what else there is to gain.
+///
+/// # Errors
+/// When there is no policy that spreads.
+pub fn choose_for_matrix(options: &MapOptions, comm: &CommGraph) -> Result<DefaultPlacement> {
+    let threads = comm.threads();
+    let mut matrix = CommMatrix::new(threads);
+    comm.pairs()
+        .for_each(|(i, j, weight)| matrix.add(i, j, weight));
+    let metrics = communication_metrics(&matrix, 0.0, 0);
+    let (policy, because) = match matrix.total() {
+        0 => (
+            SPREAD,
+            "Threads that share nothing are spread over nodes and caches.",
+        ),
+        _ if threads > 2 && !metrics.tells_pairs_apart(threads) => (
+            SPREAD,
+            "All share alike: threads are spread over nodes and caches.",
+        ),
+        _ => (options.policy, ""),
+    };
+    let options = MapOptions {
+        policy: policy_pair::policy(policy).map_err(anyhow::Error::msg)?,
+        ..options.clone()
+    };
+    Ok(DefaultPlacement::Place(
+        Box::new(options),
+        because.to_owned(),
     ))
 }
 

@@ -19,10 +19,11 @@ use super::printed::{print, print_stderr};
 use super::progress::Counters;
 use super::style::{strip_control_characters, TerminalStyle};
 use crate::app::best;
-use crate::app::default_placement::{choose, DefaultPlacement};
-use crate::app::map::input::Source;
+use crate::app::default_placement::{choose, choose_for_matrix, DefaultPlacement};
+use crate::app::map::input::{MapInput, Source};
+use crate::app::map::machine::MapTarget;
 use crate::app::map::options::MapOptions;
-use crate::app::map::{input, machine, place, MapSolution};
+use crate::app::map::{input, machine, phase_note, place, MapSolution};
 use crate::app::study::progress::Progress;
 use crate::app::study::run_recording::RunRecording;
 use crate::formats;
@@ -53,38 +54,73 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let roles = input.profile.as_ref().map_or(&[][..], |p| &p.roles);
     let old = old.map(|placement| placement.by_roles(roles));
     let target = machine::target(&options, input.placed.len())?;
-    let progress = Counters { quiet: false };
-    let mut choice = None;
-    if args.wants_best() {
-        let found = best::best(&options, &source, &progress)?;
-        choice = Some(DefaultPlacement::Place(
-            Box::new(found.options),
-            found.verdict,
-        ));
-    } else if let Some(profile) = input.profile.as_ref().filter(|_| args.leaves_choice()) {
-        let recording = recording(&source, &options)?;
-        let how = (args.insists(), &progress as &dyn Progress);
-        let from = (&input, profile);
-        choice = Some(choose(&options, from, &target, recording.as_ref(), how)?);
+    if args.leaves_choice() && options.phases.is_some() {
+        let (placement, solution) = place(&options, &input, &target, None)?;
+        if solution.changes_in_time() {
+            finish(&placement, Some(&solution), &output, args)?;
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     let mut because = String::new();
-    if let Some(DefaultPlacement::Place(with, why)) = &choice {
-        (options, because) = (MapOptions::clone(with), format!("{why} "));
-    }
-    if let Some(DefaultPlacement::Leave(why)) = choice {
-        // Where pages would lie is not asked, and to place millions takes as long as to find that out.
-        input.keep_one_page();
-        let (placement, _) = place(&options, &input, &target, None)?;
-        finish(&placement.without_bindings(why), None, &output, args)?;
-        return Ok(ExitCode::SUCCESS);
+    match choice(args, &options, &source, (&input, &target))? {
+        None => {}
+        Some(DefaultPlacement::Place(with, why)) => (options, because) = (*with, why),
+        Some(DefaultPlacement::Leave(why)) => {
+            let phases = input.profile.as_ref().zip(options.phases.as_ref());
+            let note = phases.and_then(|(profile, phases)| phase_note(profile, phases, 1));
+            // Where pages would lie is not asked, and to place millions takes as long as to find that out.
+            input.keep_one_page();
+            let (placement, _) = place(&options, &input, &target, None)?;
+            let why = why + &note.unwrap_or_default();
+            finish(&placement.without_bindings(why), None, &output, args)?;
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     let (mut placement, solution) = place(&options, &input, &target, old.as_ref())?;
-    placement.why = because + &placement.why;
+    if !because.is_empty() {
+        placement.why = format!("{because} {}", placement.why);
+    }
     if let Some(named) = args.named_policy() {
         placement = named.left_to_system(placement);
     }
     finish(&placement, Some(&solution), &output, args)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How to place, or whether at all; `None` where that is said.
+fn choice(
+    args: &Args,
+    options: &MapOptions,
+    source: &Source,
+    (input, target): (&MapInput, &MapTarget),
+) -> Result<Option<DefaultPlacement>> {
+    let progress = Counters { quiet: false };
+    if args.wants_best() {
+        let found = best::best(options, source, &progress)?;
+        let options = Box::new(found.options);
+        return Ok(Some(DefaultPlacement::Place(options, found.verdict)));
+    }
+    if !args.leaves_choice() {
+        return Ok(None);
+    }
+    let Some(profile) = &input.profile else {
+        return choose_for_matrix(options, &input.comm).map(Some);
+    };
+    let recording = recording(source, options)?;
+    let how = (args.insists(), &progress as &dyn Progress);
+    // None of its phases is worth a placement of its own.
+    let of_run = MapOptions {
+        phases: None,
+        ..options.clone()
+    };
+    let chosen = choose(&of_run, (input, profile), target, recording.as_ref(), how)?;
+    Ok(Some(match chosen {
+        DefaultPlacement::Place(mut with, why) => {
+            with.phases = options.phases;
+            DefaultPlacement::Place(with, why)
+        }
+        leave => leave,
+    }))
 }
 
 /// What was recorded for simulation, if anything was that can be used; with a word on what cannot.

@@ -143,6 +143,27 @@ fn small_and_silent_matrices() {
     );
 }
 
+/// They were packed on one package of four, where the others' caches are idle.
+#[test]
+fn threads_that_share_alike_or_nothing_are_spread() {
+    let packages = |matrix: &str, more: &[&str]| {
+        let place = Place::with_matrix(matrix);
+        let machine = ["--matrix", "m.csv", "--topology", "pack:4 core:4 pu:1"];
+        let mut used = place.pus(&[&machine[..], more].concat());
+        used.iter_mut().for_each(|pu| *pu /= 4);
+        used.sort_unstable();
+        used.dedup();
+        used.len()
+    };
+    let none = "0,0,0,0\n0,0,0,0\n0,0,0,0\n0,0,0,0\n";
+    assert_eq!(packages(none, &[]), 4);
+    let alike = "0,7,7,7\n7,0,7,7\n7,7,0,7\n7,7,7,0\n";
+    assert_eq!(packages(alike, &[]), 4);
+    assert_eq!(packages(alike, &["--policy", "locality"]), 1);
+    assert_eq!(packages("0,5\n5,0\n", &[]), 1);
+    assert_eq!(packages(CROSSED, &[]), 1);
+}
+
 #[test]
 fn starting_from_an_older_placement() {
     let place = Place::with_matrix(CROSSED);

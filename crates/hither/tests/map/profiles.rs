@@ -215,14 +215,22 @@ fn where_nothing_is_gained_nothing_is_bound() {
         "{}",
         text(&checked.stdout)
     );
+    let phased = place.map(&[&machine[..], &["--phases"]].concat());
+    assert!(phased.starts_with("Nothing is bound on"), "{phased}");
+    assert!(
+        phased.contains("One placement holds") || phased.contains("No phase"),
+        "{phased}"
+    );
     // All the same, over all nodes: two of the eight that work on each.
-    place.map(&[&machine[..], &["--force"]].concat());
-    let placement = place.placement("app.place.json");
-    let mut on_node = [0; 4];
-    for thread in &placement.phases[0].threads {
-        on_node[thread.node().at()] += 1;
+    for phases in [&[][..], &["--phases"]] {
+        place.map(&[&machine[..], &["--force"], phases].concat());
+        let placement = place.placement("app.place.json");
+        let mut on_node = [0; 4];
+        for thread in &placement.phases[0].threads {
+            on_node[thread.node().at()] += 1;
+        }
+        assert_eq!(on_node, [2; 4], "{phases:?}");
     }
-    assert_eq!(on_node, [2; 4]);
 }
 
 /// Threads that share enough but need more cache than a node has are not packed on it.

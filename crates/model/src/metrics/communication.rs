@@ -1,4 +1,5 @@
 //! Metrics of the communication matrix: OPT eq. 1-3, Locality and Balance eq. 1-4, kMAF eq. 1.
+use super::thresholds::h_min;
 use hither_profile::CommMatrix;
 use serde::Serialize;
 
@@ -23,6 +24,20 @@ pub struct CommunicationMetrics {
     pub balance: f64,
     /// R_comm (Locality and Balance eq. 4).
     pub ratio: f64,
+}
+
+impl CommunicationMetrics {
+    /// Whether some pairs of so many threads share so much more than others that it matters which are close: C_H,
+    /// between pairs and beside how much each shares, against H_min (OPT 6.2.2).
+    #[must_use]
+    pub fn tells_pairs_apart(&self, threads: usize) -> bool {
+        let all = [
+            self.heterogeneity,
+            self.heterogeneity_pairs,
+            self.heterogeneity_residual,
+        ];
+        all.iter().all(|c_h| *c_h >= h_min(threads))
+    }
 }
 
 /// The cells i < j of a matrix that are not zero: (i, j, events).

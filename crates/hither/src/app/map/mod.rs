@@ -23,6 +23,7 @@ use hither_model::map::explain::{
 use hither_model::map::phase_plan::{StagedPages, ThreadStage};
 use hither_profile::{MappingObjective, Placement};
 
+pub use explain::phase_note;
 use input::MapInput;
 use machine::MapTarget;
 use options::MapOptions;
@@ -42,6 +43,17 @@ pub struct MapSolution {
     pub one_placement: Option<PlacementQuality>,
     /// What `before` is.
     compared_with: String,
+}
+
+impl MapSolution {
+    /// Whether a thread or a page is elsewhere later than at first.
+    pub fn changes_in_time(&self) -> bool {
+        let moved = self
+            .pages
+            .as_ref()
+            .is_some_and(|p| p.plan.total_moves() > 0);
+        self.stages.len() > 1 || moved
+    }
 }
 
 /// Places threads and pages. `old`: the placement to start from.

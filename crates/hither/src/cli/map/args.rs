@@ -258,10 +258,11 @@ impl Args {
     }
 
     /// Whether it is to be found out how, or whether at all, to place. Where another placement is
-    /// kept to, or one is made for each phase, threads that communicate come close together.
+    /// kept to, threads that communicate come close together, and a rule of a paper is followed as it is.
     pub fn leaves_choice(&self) -> bool {
         let choice = &self.choice;
-        choice.policy.is_none() && !choice.fast && self.from.is_none() && !self.phases.phases
+        let by_paper = self.phases.phases && self.phases.options().rule != PhaseRule::Together;
+        choice.policy.is_none() && !choice.fast && self.from.is_none() && !by_paper
     }
 
     /// The policy that is named, if one is.
