@@ -18,7 +18,11 @@ pub fn render(
     style: TerminalStyle,
 ) -> String {
     let mut out = style.wrap("", &head(forecast), 2);
-    out += &table(forecast, style);
+    let (first, others) = columns_that_fit(forecast, style);
+    out += &table_of(&first, forecast, style);
+    if !others.is_empty() {
+        out += &table_of(&others, forecast, style);
+    }
     let verdict = style.wrap("Verdict: ", &strip_control_characters(&forecast.verdict), 2);
     out += &format!("{}\n", style.bold(verdict.trim_end()));
     for one in by {
@@ -46,8 +50,8 @@ fn head(forecast: &PlacementComparison) -> String {
     )
 }
 
-/// A column: its head, its cells, and how much it is missed where there is no room: the largest
-/// goes first.
+/// A column: its head, its cells, and how much it is missed in the first table where there is no room: the
+/// largest goes first.
 struct TableColumn {
     head: String,
     /// What the legend says of a ratio; empty for what is no ratio or needs no word.
@@ -56,7 +60,7 @@ struct TableColumn {
     spare: u32,
 }
 
-/// All columns of the first table.
+/// All columns.
 fn columns(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<TableColumn> {
     let last = forecast.levels.last().map_or("LLC", String::as_str);
     let column = |head: &str, means, spare, cell| TableColumn {
@@ -123,9 +127,12 @@ fn names(forecast: &PlacementComparison) -> Vec<String> {
     forecast.placements.iter().enumerate().map(name).collect()
 }
 
-/// The most telling columns that fit.
-fn fitting(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<TableColumn> {
-    let mut columns = columns(forecast, style);
+/// The most telling columns that fit beside one another, and the others.
+fn columns_that_fit(
+    forecast: &PlacementComparison,
+    style: TerminalStyle,
+) -> (Vec<TableColumn>, Vec<TableColumn>) {
+    let columns = columns(forecast, style);
     let width = |column: &TableColumn| {
         let cells = forecast
             .placements
@@ -135,18 +142,25 @@ fn fitting(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<TableCol
     };
     let names = names(forecast);
     let first = names.iter().map(|n| n.chars().count()).max().unwrap_or(0) + 3;
-    while first + columns.iter().map(width).sum::<usize>() > style.width {
-        let spare = columns.iter().map(|c| c.spare).max().unwrap_or(0);
-        if spare == 0 {
-            break;
-        }
-        columns.retain(|c| c.spare != spare);
-    }
-    columns
+    let fit = |most: &u32| {
+        let shown = columns.iter().filter(|c| c.spare <= *most);
+        first + shown.map(width).sum::<usize>() <= style.width
+    };
+    let largest = columns.iter().map(|c| c.spare).max().unwrap_or(0);
+    let most = (0..=largest).rev().find(fit).unwrap_or(0);
+    columns.into_iter().partition(|c| c.spare <= most)
 }
 
+/// The most telling columns.
 pub fn table(forecast: &PlacementComparison, style: TerminalStyle) -> String {
-    let columns = fitting(forecast, style);
+    table_of(&columns_that_fit(forecast, style).0, forecast, style)
+}
+
+fn table_of(
+    columns: &[TableColumn],
+    forecast: &PlacementComparison,
+    style: TerminalStyle,
+) -> String {
     let mut header = vec![""];
     header.extend(columns.iter().map(|c| c.head.as_str()));
     let names = names(forecast);
@@ -173,10 +187,17 @@ fn half(ratio: Option<RatioEstimate>) -> String {
     half.map_or_else(|| "-".to_owned(), |half| format!("{half:.3}"))
 }
 
-/// What the numbers are, of the columns that are shown.
+/// What the numbers of [`table`] are.
 pub fn legend(forecast: &PlacementComparison, style: TerminalStyle) -> String {
+    legend_of(&columns_that_fit(forecast, style).0, forecast, style)
+}
+
+fn legend_of(
+    columns: &[TableColumn],
+    forecast: &PlacementComparison,
+    style: TerminalStyle,
+) -> String {
     let first = forecast.placements.first().map_or("", |p| p.name.as_str());
-    let columns = fitting(forecast, style);
     let ratios: Vec<&str> = columns
         .iter()
         .map(|c| c.means)
@@ -197,7 +218,7 @@ pub fn legend(forecast: &PlacementComparison, style: TerminalStyle) -> String {
 /// What to bear in mind.
 fn notes(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<String> {
     let mut notes = vec![
-        legend(forecast, style),
+        legend_of(&columns(forecast, style), forecast, style),
         format!(
             "Pages that a placement leaves to the system: {}.",
             forecast.pages
@@ -318,6 +339,26 @@ mod tests {
         check(Some(1.5), Some(0.8), map("compact"));
         check(Some(1.5), Some(0.95), "hither report app.hither".to_owned());
         check(None, None, map("scatter"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_in_a_second_table() {
+        let style = TerminalStyle {
+            width: 60,
+            height: 40,
+            colour: false,
+            unicode: false,
+        };
+        let said = render(&forecast("scatter"), &[], style);
+        let of = |head: &str| {
+            let lines = said.lines();
+            let at = lines.clone().position(|line| line.contains(head));
+            at.unwrap_or_else(|| panic!("no {head} in {said}"))
+        };
+        assert!(of(" static ") > of(" energy"), "{said}");
+        assert_eq!(of(" static "), of(" dyn."));
+        assert_eq!(of(" static "), of(" IPC"), "in the order of one wide table");
+        assert!(said.contains("inval. (copies"), "{said}");
     }
 
     #[test]
