@@ -131,7 +131,7 @@ static inline void mark_used(struct hi_local *t, uint64_t at) {
 
 /* Moves the thread to the current slice and to the line cache that base_slot points to. */
 void hi_switch(struct hi_local *t) {
-  hi_look_in_slice(t);
+  hi_sample_in_slice(t);
   uint32_t which = (struct hi_entry *)*t->base_slot == t->entries[1];
   if (t->current != t->entries[which]) hi_flush(t);
   struct hi_thread *shared = t->shared;
@@ -151,7 +151,7 @@ void hi_switch(struct hi_local *t) {
 /* Moves on a thread that waits. */
 void hi_catch_up(struct hi_local *t) {
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
-  hi_end_look(t);
+  hi_end_sampled_block(t);
   if (epoch != t->epoch) hi_tick(t, epoch);
   if ((uint64_t)t->current != *t->base_slot) hi_switch(t);
 }
@@ -377,9 +377,9 @@ static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const str
   return true;
 }
 
-/* Out of line: few misses are looked at. */
-static __attribute__((noinline)) void look(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
-  hi_look(t, address, counts, site);
+/* Out of line: few misses are of sampled blocks. */
+static __attribute__((noinline)) void sample(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
+  hi_sample_access(t, address, counts, site);
 }
 
 /* An access whose line was not in the current line cache. `what` describes it, without page and
@@ -388,16 +388,17 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
                         bool string) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
-  if (HI_UNLIKELY(hi_is_looking(t)) && !string) look(t, address, counts, what.site);
+  if (HI_UNLIKELY(hi_in_sampled_block(t)) && !string) sample(t, address, counts, what.site);
   if (HI_UNLIKELY(epoch != t->epoch && t->index)) {
-    hi_end_look(t);
+    hi_end_sampled_block(t);
     hi_tick(t, epoch);
   }
-  if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot && !hi_is_looking(t))) hi_switch(t);
+  if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot && !hi_in_sampled_block(t))) hi_switch(t);
   uint64_t line = hi_line_of(address);
   uint64_t at = hi_index(t, line);
   struct hi_entry *e = &t->current[at];
-  if (HI_UNLIKELY(e->tag == line)) { /* it looks, or the base was flipped after the inline code had read it */
+  if (HI_UNLIKELY(e->tag ==
+                  line)) { /* its block is sampled, or the base was flipped after the inline code had read it */
     e->reads += HI_READS(counts);
     e->writes += HI_WRITES(counts);
     return;

@@ -59,8 +59,8 @@ struct hi_run {
   uint64_t *site_words;
   struct hi_user_node *user_nodes;
   struct hi_line_use *user_counts; /* NULL without HI_FLAG_ORACLE */
-  struct hi_entry *nothing;        /* a line cache that stays empty, private and below 2 GiB; NULL: no looks */
-  void *substitute;                /* private memory of the segment's size, see hi_detach */
+  struct hi_entry *nothing; /* a line cache that stays empty, private and below 2 GiB; NULL: no block is sampled */
+  void *substitute;         /* private memory of the segment's size, see hi_detach */
   uint64_t size;
   uint32_t *pagemap; /* page number -> page id, or id | HI_PAGE_SPLIT; private to the process, wiped on fork */
   uint64_t *mapped;  /* a bit for each extent of page numbers of which one has had an id; as private */
@@ -92,11 +92,11 @@ struct hi_local {
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */
   uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
   uint32_t sample_left; /* with HI_FLAG_ORACLE: accesses until the next that is sampled */
-  /* See access_sample.h. In instructions: the mean time between looks, those that this look stands for, of its block,
-   * and how many the thread had executed when it began; accesses that it saw, and which of them is kept. */
-  uint32_t look_period, look_seen;
-  uint64_t look_weight, look_block, looked;
-  struct hi_sample look;
+  /* See access_sample.h. In instructions: the mean time between sampled blocks, those that this one stands for, its
+   * own, and how many the thread had executed when it began; accesses that it had, and which of them is kept. */
+  uint32_t block_period, block_seen;
+  uint64_t block_weight, block_size, block_begin;
+  struct hi_sample block_sample;
   uint64_t string_left; /* lines of string instructions until one is drawn */
   uint32_t random;
   struct hi_sample *sample_sums; /* in the segment, see hi_sum_sample */
@@ -115,12 +115,12 @@ struct hi_local {
   uint32_t continued_end;
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
   /* Four counters in thread-local storage: instructions, with HI_FLAG_SAMPLE the accesses of traced and of
-   * untraced copies of blocks, and when a look is due: instructions until then, which is negative, afterwards
-   * HI_LOOK_BLOCK times those of its block, and those that were counted since. */
+   * untraced copies of blocks, and when a block is to be sampled: instructions until then, which is negative, afterwards
+   * HI_BLOCK_UNIT times those of its block, and those that were counted since. */
   uint64_t volatile *instructions;
-#define HI_LOOK_COUNTER 3       /* the last of them */
-#define HI_NO_LOOK (1ull << 63) /* none is ever due */
-#define HI_LOOK_BLOCK (1u << 16)
+#define HI_BLOCK_COUNTER 3       /* the last of them */
+#define HI_NO_BLOCK (1ull << 63) /* none ever is */
+#define HI_BLOCK_UNIT (1u << 16)
   /* Lines with their versions, see private_cache.h: in the private cache, and contended ones by hash */
   uint64_t *cached, contended[1u << HI_CONTENDED_LOG2];
   int32_t fetches_left; /* until the next that is sampled */

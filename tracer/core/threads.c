@@ -129,9 +129,9 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   hi_observe_slice(t);
   struct hi_thread *s = t->shared = &hi_run.threads[index];
   t->sample_left = 1 + hi_random(t) % HI_SAMPLE_PERIOD;
-  t->look_period = HI_LOOK_PERIOD_SHORT;
-  t->string_left = hi_random(t) % (HI_LOOK_PERIOD_SHORT / HI_LOOK_LINES);
-  instructions[HI_LOOK_COUNTER] = -(uint64_t)(1 + hi_random(t) % HI_LOOK_PERIOD_SHORT);
+  t->block_period = HI_BLOCK_PERIOD_SHORT;
+  t->string_left = hi_random(t) % (HI_BLOCK_PERIOD_SHORT / HI_STRING_LINES);
+  instructions[HI_BLOCK_COUNTER] = -(uint64_t)(1 + hi_random(t) % HI_BLOCK_PERIOD_SHORT);
   t->sample_sums = hi_run.samples + HI_MAX_THREADS * HI_SAMPLES + index * HI_SAMPLE_SUMS;
   memset(t->sample_sums, 0, HI_SAMPLE_SUMS * sizeof *t->sample_sums);
   memset(t->sums_used, 0, sizeof t->sums_used);

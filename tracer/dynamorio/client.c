@@ -77,7 +77,7 @@ static void start_untraced(struct thread_memory *m, uint64_t volatile *slots) {
   t->shared = &m->untraced;
   t->directory = hi_run.directory;
   t->comm = hi_run.comm;
-  slots[SLOT_LOOK] = HI_NO_LOOK;
+  slots[SLOT_BLOCK] = HI_NO_BLOCK;
   t->base_slot = &slots[SLOT_BASE];
   t->instructions = &slots[SLOT_INSTRUCTIONS];
   slots[SLOT_BASE] = (uint64_t)t->current;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* Slots of raw thread-local storage, accessed relative to a segment register. SLOT_INSTRUCTIONS to
- * SLOT_LOOK are the counters that hi_local.instructions points to. */
+ * SLOT_BLOCK are the counters that hi_local.instructions points to. */
 enum {
   SLOT_BASE,
   SLOT_LOCAL,
@@ -30,7 +30,7 @@ enum {
   SLOT_INSTRUCTIONS,
   SLOT_TRACED,
   SLOT_UNTRACED,
-  SLOT_LOOK,
+  SLOT_BLOCK,
   SLOT_IDLE, /* SLOT_IDLE and SLOT_RAW: hi_record_slots points to them */
   SLOT_RAW,
   SLOT_RAW_END,

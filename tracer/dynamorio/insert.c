@@ -68,14 +68,14 @@ static void insert_oracle(void *dc, instrlist_t *bb, instr_t *where, const struc
   drreg_unreserve_register(dc, bb, where, r2);
 }
 
-/* Where a look becomes due, takes the thread's line cache away: its next access misses. */
-static void insert_look(void *dc, instrlist_t *bb, instr_t *where, const struct host_block *b) {
+/* Where a block is to be sampled, takes the thread's line cache away: its next access misses. */
+static void insert_sampled_block(void *dc, instrlist_t *bb, instr_t *where, const struct host_block *b) {
   if (!hi_run.nothing || hi_run.header->flags & HI_FLAG_ORACLE) return;
   instr_t *not_due = INSTR_CREATE_label(dc);
-  PUT(INSTR_CREATE_add(dc, host_slot(dc, SLOT_LOOK), OPND_CREATE_INT32((int)b->instructions)));
+  PUT(INSTR_CREATE_add(dc, host_slot(dc, SLOT_BLOCK), OPND_CREATE_INT32((int)b->instructions)));
   PUT(INSTR_CREATE_jcc(dc, OP_jnb_short, opnd_create_instr(not_due)));
   PUT(INSTR_CREATE_mov_st(dc, host_slot(dc, SLOT_BASE), OPND_CREATE_INT32((int)(uint64_t)hi_run.nothing)));
-  PUT(INSTR_CREATE_mov_st(dc, host_slot(dc, SLOT_LOOK), OPND_CREATE_INT32((int)(b->instructions * HI_LOOK_BLOCK))));
+  PUT(INSTR_CREATE_mov_st(dc, host_slot(dc, SLOT_BLOCK), OPND_CREATE_INT32((int)(b->instructions * HI_BLOCK_UNIT))));
   PUT(not_due);
 }
 
@@ -88,7 +88,7 @@ void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *
   if (!dead && !last) return;
   if (drreg_reserve_aflags(dc, bb, where) != DRREG_SUCCESS) dr_abort();
   PUT(INSTR_CREATE_add(dc, host_slot(dc, SLOT_INSTRUCTIONS), OPND_CREATE_INT32((int)b->instructions)));
-  insert_look(dc, bb, where, b);
+  insert_sampled_block(dc, bb, where, b);
   if (accesses && b->n) PUT(INSTR_CREATE_add(dc, host_slot(dc, accesses), OPND_CREATE_INT32(b->n)));
   drreg_unreserve_aflags(dc, bb, where);
   b->counted = true;
