@@ -2,7 +2,8 @@
 //!
 //! By instructions, slices are those of the untraced program: they depend neither on how much the
 //! tracer slows it down nor on what else the machine does. A slice ends when the threads at work
-//! have executed on average what [`INSTRUCTIONS_PER_NS`] makes of its length. Each thread counts
+//! have executed on average what [`INSTRUCTIONS_PER_NS`] makes of its length. What the kernel does for
+//! them is not traced and takes as long as ever, so it counts by its time. Each thread counts
 //! by itself, so it does not matter whether threads run side by side or share processors; those
 //! that executed less than half of what the busiest did wait, and do not make slices longer.
 //! Threads that follow one another in one arena count as one. A program that rests executes nothing, and for it the wall
@@ -101,13 +102,15 @@ impl SliceTimer {
     }
 
     fn executed(&self) -> u64 {
-        self.carried.saturating_add(mean_at_work(&self.lanes))
+        self.carried.saturating_add(mean_at_work(&self.lanes).0)
     }
 
     fn progress(&self) -> u64 {
         let rested = self.rest.rested / RESTING_SLICES;
-        let rested = rested.saturating_mul(INSTRUCTIONS_PER_NS);
-        self.executed().saturating_add(rested)
+        let in_kernel = self.rest.in_kernel / mean_at_work(&self.lanes).1;
+        let time = rested.saturating_add(in_kernel);
+        let instructions = time.saturating_mul(INSTRUCTIONS_PER_NS);
+        self.executed().saturating_add(instructions)
     }
 
     /// The next multiple of the slice length, so that a late wake-up makes one slice longer and not
@@ -153,7 +156,7 @@ impl SliceTimer {
         self.carried = (self.executed().saturating_sub(self.target())).min(self.target());
         self.lanes.fill(0);
         self.slice_start = now;
-        (self.rest.rested, self.rest.used) = (0, 0);
+        (self.rest.rested, self.rest.used, self.rest.in_kernel) = (0, 0, 0);
     }
 
     /// For so long that the slice is to end. A program that neither rests nor is short of them uses one or more.
@@ -175,6 +178,8 @@ impl SliceTimer {
         let pids = &self.pids;
         let rests = || started && !pids.iter().any(|&pid| task_state::is_runnable(pid));
         self.rest.look(now, cpu_time(pids), rests);
+        let in_kernel = pids.iter().filter_map(|&pid| task_state::kernel_time(pid));
+        self.rest.look_into_kernel(in_kernel.sum());
     }
 
     /// Reads how far all threads are.
@@ -259,7 +264,7 @@ impl SliceTimer {
 }
 
 /// How long the program rested: no thread ran or waited for a processor that others have. Found by looking now and then,
-/// as nobody counts it.
+/// as nobody counts it; and what it used of processors.
 #[derive(Clone, Copy, Debug, Default)]
 struct RestWatch {
     since: u64,
@@ -269,6 +274,9 @@ struct RestWatch {
     rested: u64,
     /// Of processors, in this slice.
     used: u64,
+    /// What the kernel had used of them for the program at the last look, and since the slice began.
+    kernel: u64,
+    in_kernel: u64,
 }
 
 impl RestWatch {
@@ -283,14 +291,21 @@ impl RestWatch {
         }
         (self.since, self.cpu) = (now, cpu);
     }
+
+    fn look_into_kernel(&mut self, kernel: u64) {
+        let more = kernel.saturating_sub(self.kernel);
+        self.in_kernel = self.in_kernel.saturating_add(more);
+        self.kernel = kernel;
+    }
 }
 
-/// Mean of those that executed half as many as the busiest or more.
-fn mean_at_work(lanes: &[u64]) -> u64 {
+/// Mean of those that executed half as many as the busiest or more, and how many these are, 1 at least.
+fn mean_at_work(lanes: &[u64]) -> (u64, u64) {
     let most = lanes.iter().copied().max().unwrap_or(0);
     let at_work = || lanes.iter().filter(|&&n| n > 0 && n >= most / 2);
     let sum = at_work().fold(0u64, |sum, &n| sum.saturating_add(n));
-    sum / (at_work().count() as u64).max(1)
+    let count = (at_work().count() as u64).max(1);
+    (sum / count, count)
 }
 
 fn cpu_time(pids: &[i32]) -> u64 {
@@ -379,6 +394,33 @@ mod tests {
         assert_eq!(timer.progress(), 7);
     }
 
+    /// Four ranks that ask for messages and yield had slices thirteen times too long: most of their time is the kernel's.
+    #[test]
+    fn the_kernel_takes_its_time() {
+        let options = TraceOptions {
+            slice: 10 * MS,
+            slice_clock: SliceClock::Instructions,
+            ..TraceOptions::default()
+        };
+        let mut timer = SliceTimer::new(&options, 0);
+        let target = timer.target();
+        timer.lanes = vec![target / 10; 4];
+        timer.rest.look_into_kernel(30 * MS);
+        timer.rest.look_into_kernel(36 * MS);
+        assert_eq!(
+            timer.progress(),
+            target,
+            "9 of 10 ms in each of four threads"
+        );
+        timer.begin_slice(20 * MS);
+        timer.rest.look_into_kernel(40 * MS);
+        assert_eq!(
+            timer.progress(),
+            target / 10 * 4,
+            "no thread has executed anything yet"
+        );
+    }
+
     /// Beside other work the program was late from its start on, did not rest, and all of it was one slice.
     #[test]
     fn slices_of_programs_short_of_processors_end() {
@@ -402,8 +444,8 @@ mod tests {
 
     #[test]
     fn threads_that_wait_do_not_count() {
-        assert_eq!(mean_at_work(&[]), 0);
-        assert_eq!(mean_at_work(&[8, 0, 1, 3]), 8);
-        assert_eq!(mean_at_work(&[8, 6, 4, 3]), 6);
+        assert_eq!(mean_at_work(&[]), (0, 1));
+        assert_eq!(mean_at_work(&[8, 0, 1, 3]), (8, 1));
+        assert_eq!(mean_at_work(&[8, 6, 4, 3]), (6, 3));
     }
 }
