@@ -24,6 +24,7 @@ mod lvalue;
 mod scope;
 mod source;
 mod source_fortran;
+mod source_repairs;
 mod source_text;
 mod source_tree;
 mod statics;

@@ -5,6 +5,7 @@
 //! fills p. The trees are of a parser that goes on behind what it does not understand, such as
 //! macros.
 use super::lvalue::{trailing_lvalue, AllocationReceiver, Lvalue};
+use super::source_repairs::without_pointers_of_new;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use tree_sitter::{Language, Node, ParseOptions, ParseState, Parser, Point, Tree};
@@ -99,7 +100,8 @@ impl SourceTree {
             false => ControlFlow::Break(()),
         };
         let options = ParseOptions::new().progress_callback(&mut in_time);
-        let bytes = text.as_bytes();
+        let repaired = (grammar == Grammar::Cpp).then(|| without_pointers_of_new(&text));
+        let bytes = repaired.as_deref().unwrap_or(&text).as_bytes();
         let mut read = |at: usize, _: Point| bytes.get(at..).unwrap_or_default();
         let tree = parser.parse_with_options(&mut read, None, Some(options))?;
         Some(SourceTree { text, tree })

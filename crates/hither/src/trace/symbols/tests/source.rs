@@ -142,6 +142,40 @@ fn c_and_cpp_statements() {
     }
 }
 
+/// The grammar has no pointers in what `new` makes; HPCCG allocates one array of them behind another.
+#[test]
+fn arrays_of_pointers_are_named_after_their_variable() {
+    for (text, expected) in [
+        ("  double **x = @new double*[n];", "x"),
+        (
+            "  a->p = new double*[n];\n  a->q = @new int   *[n];\n  *x = new double[n];",
+            "a->q",
+        ),
+        (
+            "  (*A)->p = new double*[n];\n  (*A)->q = @new int   *[n];\n  (*A)->r = new T*[n];",
+            "(*A)->q",
+        ),
+        ("  a.p = new T *[n];\n\n  *x = @new double[n];", "*x"),
+        ("  a.p = new T *[n];\n  x[i] = @new double[m];", "x[i]"),
+        ("  rows = new T *[n];\n  std::vector<int> @v(n);", "v"),
+        ("  p = @new T **[n]();\n  q = new T*[n];", "p"),
+        ("  p = new T*[n](); q = @new (std::nothrow) T *[n];", "q"),
+        ("  p = new T*[n]; q = @new std::pair<int, T *> *[n];", "q"),
+        ("  p = new unsigned long *[n];\n  q = @new T *{};", "q"),
+        ("  auto **p = new auto*(0);\n  q = @malloc(n);", "q"),
+        ("  q = renew * [n] { return @malloc(n); };", "(returned)"),
+        // Where GCC says that the block is made.
+        (
+            "  (*A)->p = new double*[n];\n  (*A)->q = new int   *[n@];\n  (*A)->r = new T*[n];",
+            "(*A)->q",
+        ),
+        ("  f(new T *[n]);\n  q = @new \u{e4} *[n];", "q"),
+    ] {
+        let read = |l: &[String], at, c| by_tree(l, at, c, Grammar::Cpp);
+        assert_eq!(names(text, read), expected, "{text}");
+    }
+}
+
 /// Words that only C++ keeps for itself.
 #[test]
 fn c_statements() {
