@@ -6,10 +6,12 @@ use super::communication::{percent_imbalance, CommunicationMetrics, UpperTriangl
 use super::evidence::threads_take_turns;
 use super::exclusivity::{exclusivity, ExclusivityMetrics};
 use super::lasting_use::lasting_use;
+use super::memory_balance::MemoryImbalance;
 use super::memory_traffic::{
     all_fetches, traffic_table, traffic_unit, PageTraffic, TrafficAccuracy,
 };
 use super::node_assignment::best_and_worst_assignment;
+use super::node_traffic::NodeTraffic;
 use super::page_access::{first_toucher_of_pages, PageAccessTable};
 use super::page_id::{PageId, PageSize};
 use super::page_map::PageMap;
@@ -241,6 +243,10 @@ impl ProfileAnalysis {
             &first_touchers,
             (&best, &worst),
         );
+        let served = NodeTraffic::counted(&traffic, (setup.nodes, &best), |id| {
+            first_touchers.get(id).map(|t: &ThreadIx| best[t.at()])
+        });
+        let imbalance = MemoryImbalance::of(&served);
         let [all, coherence] = sharing.evidence();
         let mut verdict = mapping_verdict(&VerdictInput {
             threads: run.active_threads,
@@ -255,6 +261,7 @@ impl ProfileAnalysis {
             take_turns: threads_take_turns(profile),
             fetches: fetch_counts(&run, &traffic),
             page_traffic: pages.as_ref().map(|p| p.traffic),
+            imbalance: imbalance.as_ref(),
             traffic: run.traffic,
             sampling_error: run.sampling_error,
             online: run.online,

@@ -1,10 +1,10 @@
 //! The node of each thread and page, by which [`crate::locality`] counts what is remote: as a
 //! placement says, else threads where E_app is highest and pages where they were touched first.
 use super::metrics_report::ProfileAnalysis;
+use super::node_traffic::NodeTraffic;
 use super::page_access::{PageAccessTable, ThreadPageAccesses};
 use super::page_id::PageId;
 use super::page_map::PageMap;
-use crate::locality::AccessLocality;
 use hither_profile::{NodeIx, Placement, Profile};
 
 /// Threads and pages on nodes.
@@ -97,66 +97,9 @@ impl NodeResidence {
     /// Accesses by node of the thread and node of the page.
     #[must_use]
     pub fn traffic(&self, table: &PageAccessTable) -> NodeTraffic {
-        let mut traffic = NodeTraffic {
-            nodes: self.nodes,
-            cells: vec![0; self.nodes * self.nodes],
-        };
-        for page in 0..table.len() {
-            let Some(home) = self.node_of_page(table.id(page)) else {
-                continue;
-            };
-            for u in table.uses(page) {
-                let cell = &mut traffic.cells[self.node_of_use(u).at() * self.nodes + home.at()];
-                *cell = cell.saturating_add(u.accesses());
-            }
-        }
-        traffic
-    }
-}
-
-/// Accesses by the node they come from and the node whose memory serves them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeTraffic {
-    nodes: usize,
-    cells: Vec<u64>,
-}
-
-impl NodeTraffic {
-    /// Accesses from threads on node `from` to pages on node `to`.
-    #[must_use]
-    pub fn between(&self, from: NodeIx, to: NodeIx) -> u64 {
-        self.cells[from.at() * self.nodes + to.at()]
-    }
-
-    /// All accesses.
-    #[must_use]
-    pub fn total_accesses(&self) -> u64 {
-        self.cells.iter().fold(0, |sum, &c| sum.saturating_add(c))
-    }
-
-    /// Accesses by threads of a node, to any memory.
-    #[must_use]
-    pub fn made_by(&self, by: NodeIx) -> u64 {
-        let row = &self.cells[by.at() * self.nodes..][..self.nodes];
-        row.iter().fold(0, |sum, &c| sum.saturating_add(c))
-    }
-
-    /// Accesses that the memory of a node serves, from any node.
-    #[must_use]
-    pub fn served_by(&self, by: NodeIx) -> u64 {
-        let from = (0..self.nodes).map(|n| self.between(NodeIx(n as u32), by));
-        from.fold(0, u64::saturating_add)
-    }
-
-    /// The share of accesses to another node's memory; `None` without accesses.
-    #[must_use]
-    pub fn remote_share(&self) -> Option<f64> {
-        let nodes = || (0..self.nodes as u32).map(NodeIx);
-        let mut sum = AccessLocality::default();
-        for (from, to) in nodes().flat_map(|from| nodes().map(move |to| (from, to))) {
-            sum.count(from, to, self.between(from, to));
-        }
-        sum.remote_share()
+        NodeTraffic::counted(table, (self.nodes, &self.threads), |id| {
+            self.node_of_page(id)
+        })
     }
 }
 

@@ -11,6 +11,9 @@ pub const A_MIN: f64 = 150.0;
 /// E_app from which pages have a node they belong to. kMAF eq. 6 moves a page whose first
 /// node has twice the accesses of the second: with two nodes sharing it, E_page = 2/3.
 pub const E_HIGH: f64 = 2.0 / 3.0;
+/// Pages are used alike by the nodes up to this part of the way from E_page = 1/N, where they
+/// are perfectly so, to 1. Ours: on two nodes the busier one makes 62 % of the accesses.
+pub const ALIKE: f64 = 0.25;
 /// How far E_app must lie beyond what the nodes' work makes it, of all that there is beyond that, for pages to
 /// belong to nodes (`belonging.rs`). Where two nodes work alike it is [`E_HIGH`]: (2/3 - 1/2) / (1 - 1/2).
 pub const LEAST_ABOVE_WORK: f64 = 1.0 / 3.0;

@@ -5,9 +5,10 @@ use crate::metrics::exclusivity::accesses_per_node;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::thresholds::E_HIGH;
 use hither_profile::{
-    working_threads, Finding, FindingKind, FindingLine, FindingPicture, ObjectIx, ObjectKind,
-    ProcessIx, SourceSite, ThreadIx, TrafficUnit, PAGE_SIZE,
+    file_name, working_threads, Finding, FindingKind, FindingLine, FindingPicture, Object,
+    ObjectIx, ObjectKind, ProcessIx, SourceSite, ThreadIx, TrafficUnit, PAGE_SIZE,
 };
+use std::collections::{BTreeSet, HashMap};
 
 /// Least pages of a structure for it to matter where they lie. Ours: 64 KiB stay in a core's
 /// own caches.
@@ -42,15 +43,80 @@ pub fn assess_structures(
     if case.residence.nodes < 2 || threads.count() < 2 || fits_in_caches(case) {
         return Vec::new();
     }
+    // Of many ranks none has much of the run.
+    let mut shares: HashMap<Declaration, f64> = HashMap::new();
+    for s in &report.structures {
+        *shares.entry(declaration(s)).or_default() += traffic_share(case, s);
+    }
     let worth = |s: &&StructureMetrics| {
-        s.kind != ObjectKind::Stack && traffic_share(case, s) >= LEAST_SHARE
+        s.kind != ObjectKind::Stack && shares[&declaration(s)] >= LEAST_SHARE
     };
     let structures = report.structures.iter().filter(worth);
     let found = structures.filter_map(|s| {
         let pages = case.analysis.pages_of_object.get(&s.object.at())?;
         (pages.len() >= LEAST_PAGES).then(|| assess(case, s, pages))?
     });
-    limit_findings(found.collect())
+    limit_findings(case, join_processes(case, found.collect()))
+}
+
+/// What makes structures of several processes the same to who reads of them.
+type Declaration<'a> = (&'a str, ObjectKind, &'a str, u32);
+
+fn declaration(s: &StructureMetrics) -> Declaration<'_> {
+    (&s.name, s.kind, &s.file, s.line)
+}
+
+/// What was found in a structure of several processes, such as the ranks of an MPI job, is one finding: that of the
+/// process where it is worst, with the severity of all.
+fn join_processes(case: &FindingContext, mut found: Vec<Finding>) -> Vec<Finding> {
+    found.sort_by(|a, b| b.severity.total_cmp(&a.severity));
+    let structures = case.analysis.report.structures.iter();
+    let by_object: HashMap<ObjectIx, &StructureMetrics> =
+        structures.map(|s| (s.object, s)).collect();
+    let mut joined: Vec<(Finding, BTreeSet<u32>)> = Vec::new();
+    let mut worst: HashMap<Declaration, usize> = HashMap::new();
+    for finding in found {
+        let Some(s) = finding.object.and_then(|o| by_object.get(&o)) else {
+            joined.push((finding, BTreeSet::new()));
+            continue;
+        };
+        let at = *worst.entry(declaration(s)).or_insert(joined.len());
+        match joined.get_mut(at) {
+            Some((first, processes)) if !processes.contains(&s.process) => {
+                first.severity = (first.severity + finding.severity).min(1.0);
+                processes.insert(s.process);
+            }
+            _ => joined.push((finding, BTreeSet::from([s.process]))),
+        }
+    }
+    let said = joined.into_iter().map(|(mut finding, processes)| {
+        if processes.len() > 1 {
+            finding.evidence.push(format!(
+                "The same was found in it in {} more processes: with them it is {} of the {}.",
+                processes.len() - 1,
+                format_percent(finding.severity),
+                unit(case)
+            ));
+        }
+        finding
+    });
+    said.collect()
+}
+
+/// Whether a structure is of a library that no line of the program declares, allocates or maps: nobody who reads a
+/// finding can change it.
+pub fn is_of_library(case: &FindingContext, object: ObjectIx) -> bool {
+    let Some(own) = case.profile.objects.get(object.at()) else {
+        return false;
+    };
+    let mut ranges = case.profile.object_ranges.iter();
+    let region = ranges
+        .find(|r| r.object == object)
+        .and_then(|r| case.profile.regions.get(r.region.at()));
+    let in_library = region.is_some_and(|r| file_name(&r.file).contains(".so"));
+    own.name.starts_with(Object::BLOCKS_OF)
+        || own.file.is_empty()
+            && (own.kind == ObjectKind::Shared || in_library || own.name.contains(".so"))
 }
 
 /// The file that a structure is, mapped from the page cache.
@@ -169,16 +235,17 @@ pub fn ratio_or_zero_f64(part: f64, whole: f64) -> f64 {
 }
 
 /// The worst findings; the last of them says what the others come to.
-pub fn limit_findings(mut found: Vec<Finding>) -> Vec<Finding> {
+fn limit_findings(case: &FindingContext, mut found: Vec<Finding>) -> Vec<Finding> {
     found.sort_by(|a, b| b.severity.total_cmp(&a.severity));
     if found.len() > MOST_FINDINGS {
         let rest = found.split_off(MOST_FINDINGS);
         let sum: f64 = rest.iter().map(|f| f.severity).sum();
         if let Some(last) = found.last_mut() {
             last.evidence.push(format!(
-                "The same was found in {} more structures, with {} of the run's accesses together.",
+                "The same was found in {} more structures, with {} of the run's {} together.",
                 rest.len(),
-                format_percent(sum)
+                format_percent(sum),
+                unit(case)
             ));
         }
     }

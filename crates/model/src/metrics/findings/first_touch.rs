@@ -14,7 +14,7 @@ use super::fix_snippets::{
     describe_allocation, hither_run_fix, interleave_fix, is_fortran, parallel_loop, uses_openmp,
     variable_name,
 };
-use super::FindingContext;
+use super::{node_imbalance, FindingContext};
 use crate::metrics::belonging::PageBelonging;
 use crate::metrics::structures::{StructureMetrics, TouchingLine};
 use crate::metrics::thresholds::{ACC_RIGHT, E_HIGH};
@@ -43,6 +43,7 @@ const AS_USED: &str = "The loop that touches it first runs in parallel already, 
                        than the loops that use it, or to one thread: give it their schedule and bounds, so that \
                        each page is touched first by the thread that uses it.";
 
+const DEAL_OUT_ALL: &str = "Or deal out all pages of the program.";
 const OWN_COPY: &str = "Its copies are filled by the thread that creates the others, before they run: let each \
                         thread allocate its copy and keep a pointer to it in the variable, so that it touches \
                         the copy first itself.";
@@ -50,7 +51,21 @@ const OWN_COPY: &str = "Its copies are filled by the thread that creates the oth
 pub fn find(case: &FindingContext) -> Vec<Finding> {
     let mut found = assess_structures(case, assess);
     drop_repeated_fixes(case, &mut found);
+    drop_dealing_out_all(case, &mut found);
     found
+}
+
+/// Where it makes more remote than it evens.
+fn drop_dealing_out_all(case: &FindingContext, found: &mut [Finding]) {
+    let deals_out = |fix: &SuggestedFix| fix.what == DEAL_OUT_ALL;
+    if !found.iter().any(|f| f.fixes.iter().any(deals_out)) {
+        return;
+    }
+    if !node_imbalance::imbalance(case).is_some_and(|i| i.is_evened_by_dealing_out()) {
+        for finding in found {
+            finding.fixes.retain(|fix| !deals_out(fix));
+        }
+    }
 }
 
 /// Structures that are initialised alike are repaired alike: it is said in full of the worst
@@ -251,7 +266,7 @@ fn shared_pages_finding(
             "Deal its pages out to the nodes, so that all memories serve it.",
         ),
         SuggestedFix {
-            what: "Or deal out all pages of the program.".to_owned(),
+            what: DEAL_OUT_ALL.to_owned(),
             copy: format!("numactl --interleave=all -- {}", case.commands.program),
         },
     ];

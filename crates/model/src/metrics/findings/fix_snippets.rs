@@ -16,16 +16,24 @@ pub fn uses_openmp(case: &FindingContext) -> bool {
     OPENMP.into_iter().any(used)
 }
 
-/// The structure in code: its name if that is one, else `data`.
+/// The structure in code: its name if that is a variable or a member of one, `(*a)->x`, else `data`.
 pub fn variable_name(structure: &StructureMetrics) -> &str {
-    let start = |c: char| c.is_ascii_alphabetic() || c == '_';
     let name = &structure.name;
-    let word = name.starts_with(start) && name.chars().all(|c| start(c) || c.is_ascii_digit());
-    if word && name.len() <= 60 {
+    let object = match name.strip_prefix("(*").and_then(|n| n.split_once(')')) {
+        Some((pointer, members)) => members.strip_prefix("->").filter(|_| is_word(pointer)),
+        None => Some(name.as_str()),
+    };
+    let is_path = |path: &str| path.replace("->", ".").split('.').all(is_word);
+    if object.is_some_and(is_path) && name.len() <= 60 {
         name
     } else {
         "data"
     }
+}
+
+fn is_word(text: &str) -> bool {
+    let start = |c: char| c.is_ascii_alphabetic() || c == '_';
+    text.starts_with(start) && text.chars().all(|c| start(c) || c.is_ascii_digit())
 }
 
 /// `present, allocated at ondes.c:54`
@@ -127,4 +135,33 @@ pub fn hottest_line(case: &FindingContext, structure: &StructureMetrics) -> Stri
 /// The last part of a path, on one line whatever the program calls its files.
 fn printable_basename(path: &str) -> String {
     strip_control_characters(file_name(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_written_as_code() {
+        for (name, expected) in [
+            ("grid", "grid"),
+            ("(*A)->list_of_vals", "(*A)->list_of_vals"),
+            ("mesh.x", "mesh.x"),
+            ("a->b.c", "a->b.c"),
+            ("x[i]", "data"),
+            ("generate.cpp:98 (main)", "data"),
+            ("blocks of libm.so.6", "data"),
+            ("(*A)", "data"),
+            ("a->", "data"),
+            ("->a", "data"),
+            ("/dev/shm/a", "data"),
+            ("1a", "data"),
+        ] {
+            let structure = StructureMetrics {
+                name: name.to_owned(),
+                ..StructureMetrics::default()
+            };
+            assert_eq!(variable_name(&structure), expected);
+        }
+    }
 }

@@ -69,6 +69,10 @@ const FINDING_RULES: &[FindingRule] = &[
     fits_in_caches::find,
 ];
 
+/// Of what is found in a library's own data, in the order of findings. Ours: where the program's data is about as
+/// bad, the finding that can be acted on comes first.
+const OF_LIBRARY: f64 = 0.5;
+
 /// All findings, worst first.
 #[must_use]
 pub fn find_all(case: &FindingContext) -> Vec<Finding> {
@@ -76,8 +80,12 @@ pub fn find_all(case: &FindingContext) -> Vec<Finding> {
         .iter()
         .flat_map(|finder| finder(case))
         .collect();
+    let weight = |f: &Finding| match f.object {
+        Some(object) if common::is_of_library(case, object) => f.severity * OF_LIBRARY,
+        _ => f.severity,
+    };
     found.sort_by(|a, b| {
-        let worst = b.severity.total_cmp(&a.severity);
+        let worst = weight(b).total_cmp(&weight(a));
         worst.then_with(|| (a.kind, a.object).cmp(&(b.kind, b.object)))
     });
     repeated::say_once(case, &mut found);

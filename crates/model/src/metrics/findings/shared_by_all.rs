@@ -10,11 +10,9 @@ use super::common::{
 use super::fix_snippets::{hottest_line, interleave_fix, is_fortran, uses_openmp};
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
+use crate::metrics::thresholds::ALIKE;
 use hither_profile::{Finding, FindingKind, ObjectKind, SuggestedFix};
 
-/// A page is used alike by the nodes up to this part of the way from E_page = 1/N, where it
-/// is perfectly so, to 1. Ours: on two nodes the busier one makes 62 % of the accesses.
-const ALIKE: f64 = 0.25;
 /// Of the threads at work, those that use the structure: nearly all. Ours.
 const NEARLY_ALL: f64 = 0.75;
 /// Of these, those that use a page at least. Ours: a loop of few rounds with a dynamic

@@ -350,3 +350,93 @@ fn both_kinds_of_events_are_asked() {
         "all share alike",
     );
 }
+
+/// GROMACS: what two ranks exchange in one phase tells them apart, over the whole run it does not.
+#[test]
+fn a_reason_shows_the_figures_that_decided() {
+    let events = |residual| CommunicationMetrics {
+        events: 1000,
+        heterogeneity: 1000.0,
+        heterogeneity_pairs: 900.0,
+        heterogeneity_residual: residual,
+        amount_per_second: 1e6,
+        ..CommunicationMetrics::default()
+    };
+    let chance = InsufficientEvidence::Chance {
+        heterogeneity: 30.0,
+    };
+    let reason = |all: &[CommunicationMetrics], writes: &[CommunicationMetrics], few| {
+        let seen = |phases, insufficient| SharingEvidence {
+            communication: events(12.0),
+            phases,
+            insufficient,
+            comes_again: true,
+        };
+        let verdict = mapping_verdict(&VerdictInput {
+            threads: 8,
+            sharing: seen(all, None),
+            coherence: Some(seen(writes, few)),
+            footprint: 2,
+            cache_bytes: 1,
+            ..VerdictInput::default()
+        });
+        assert!(verdict.thread_mapping, "{verdict:?}");
+        verdict.reasons[0].clone()
+    };
+    let (apart, alike) = ([events(700.0); 2], [events(30.0); 2]);
+    let why = reason(&apart, &apart, None);
+    assert!(
+        why.contains("(coherence misses, C_H residual 700 in that phase)"),
+        "{why}"
+    );
+    let why = reason(&alike, &apart, None);
+    assert!(why.contains("hides them (C_H residual 30 of all)"), "{why}");
+    let why = reason(&apart, &alike, None);
+    assert!(
+        why.contains("read alike (C_H residual 30 of the coherence events)"),
+        "{why}"
+    );
+    let why = reason(&apart, &apart, Some(chance));
+    assert!(
+        why.contains("(coherence misses, which pairs have them cannot be told)"),
+        "{why}"
+    );
+    for why in [
+        reason(&apart, &apart, None),
+        reason(&apart, &apart, Some(chance)),
+    ] {
+        assert!(!why.contains("residual 12"), "{why}");
+    }
+}
+
+/// The figure that is below the threshold is the one that is named first.
+#[test]
+fn what_is_alike_is_said_with_the_figure_that_is_low() {
+    let reason = |heterogeneity, heterogeneity_pairs| {
+        let v = mapping_verdict(&VerdictInput {
+            threads: 8,
+            sharing: SharingEvidence {
+                communication: CommunicationMetrics {
+                    events: 1000,
+                    heterogeneity,
+                    heterogeneity_pairs,
+                    heterogeneity_residual: 300.0,
+                    amount_per_second: 1e6,
+                    ..CommunicationMetrics::default()
+                },
+                ..SharingEvidence::default()
+            },
+            ..VerdictInput::default()
+        });
+        v.reasons[0].clone()
+    };
+    let (of_pairs, of_all) = (reason(1000.0, 20.0), reason(90.0, 120.0));
+    assert!(
+        of_pairs.contains("heterogeneity 20 between pairs (C_H 1000; threshold 100)"),
+        "{of_pairs}"
+    );
+    assert!(
+        of_all.contains("heterogeneity C_H 90 (120 between pairs; threshold 100)"),
+        "{of_all}"
+    );
+}

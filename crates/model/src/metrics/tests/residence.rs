@@ -1,7 +1,8 @@
 //! Where threads run and pages lie.
 use crate::metrics::figures::{remote_figures, REMOTE, REMOTE_FETCHES};
+use crate::metrics::node_traffic::NodeTraffic;
 use crate::metrics::page_id::PageId;
-use crate::metrics::residence::{NodeResidence, NodeTraffic};
+use crate::metrics::residence::NodeResidence;
 use crate::metrics::{MetricsSetup, PageSize, ProfileAnalysis};
 use hither_profile::*;
 

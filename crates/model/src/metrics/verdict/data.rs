@@ -1,10 +1,27 @@
 //! Whether placing pages would help (OPT 5.4).
 use super::{of_traffic, percent, Answer, VerdictInput};
 use crate::metrics::memory_traffic::{PageTraffic, TrafficAccuracy};
-use crate::metrics::thresholds::{ACC_RIGHT, E_HIGH, MIN_LOCAL_GAIN, TIME_MIN};
+use crate::metrics::thresholds::{ACC_RIGHT, ALIKE, E_HIGH, MIN_LOCAL_GAIN, TIME_MIN};
 use crate::units;
 
 pub(super) fn data_mapping(e: &VerdictInput) -> (Answer, String) {
+    let (answer, mut why) = nearer_pages(e);
+    if let Some(i) = e.overloaded_memory().filter(|_| answer == Answer::No) {
+        why.push_str(&format!(
+            " But the memory of node {} serves {} % of the {}, {:.1} times its share: others could serve {} % \
+             without making any remote (`hither map --data balanced`).",
+            i.busiest,
+            percent(i.most()),
+            e.traffic,
+            i.times_its_share(),
+            percent(i.movable)
+        ));
+    }
+    (answer, why)
+}
+
+/// Whether pages would be nearer to those who use them.
+fn nearer_pages(e: &VerdictInput) -> (Answer, String) {
     let Some(pages) = e.page_traffic else {
         return (Answer::No, "Data: no page use was recorded.".to_owned());
     };
@@ -21,7 +38,7 @@ pub(super) fn data_mapping(e: &VerdictInput) -> (Answer, String) {
         );
         return (Answer::No, why);
     }
-    if e.cache_bytes > 0 && e.footprint <= e.cache_bytes {
+    if e.fits_in_caches() {
         let why = format!(
             "Data: all of it, {}, fits in the caches, {} (eq. 7); pages matter little.",
             units::show_bytes(e.footprint),
@@ -33,16 +50,32 @@ pub(super) fn data_mapping(e: &VerdictInput) -> (Answer, String) {
         return (Answer::No, "Data: no first touch was recorded.".to_owned());
     };
     if pages.best < E_HIGH {
-        let why = format!(
-            "Data: all nodes use the same pages (E_app{} {:.0} %, threshold {:.0} %), so no \
-             node is right for them; spread them if one memory is overloaded.",
-            of_traffic(e.traffic),
-            pages.best * 100.0,
-            E_HIGH * 100.0
-        );
+        let why = shared_pages_reason(e, &pages);
         return (Answer::No, why);
     }
     first_touch_answer(e, &pages, &first)
+}
+
+/// Of a run whose E_app is below what it takes.
+fn shared_pages_reason(e: &VerdictInput, pages: &PageTraffic) -> String {
+    let by_chance = 1.0 / e.nodes as f64;
+    let alike = pages.best <= by_chance + ALIKE * (1.0 - by_chance);
+    let use_them = if alike {
+        "all nodes use the same pages"
+    } else {
+        "several nodes use too many of the pages alike"
+    };
+    // Whether one is, the next sentence says.
+    let spread = match e.overloaded_memory() {
+        Some(_) => "",
+        None => "; spread them if one memory is overloaded",
+    };
+    format!(
+        "Data: {use_them} (E_app{} {:.0} %, threshold {:.0} %), so no node is right for them{spread}.",
+        of_traffic(e.traffic),
+        pages.best * 100.0,
+        E_HIGH * 100.0
+    )
 }
 
 /// Of pages that belong to one node each.
@@ -62,7 +95,7 @@ fn first_touch_answer(
     if first.app >= ACC_RIGHT {
         let why = format!(
             "Data: {right:.0} % of {unit} go to pages that first touch puts on the right \
-             node; moving pages gains nothing."
+             node; moving pages makes hardly more of them local."
         );
         return (Answer::No, why);
     }

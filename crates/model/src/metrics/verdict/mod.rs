@@ -1,7 +1,8 @@
 //! The verdict: whether placing threads, pages, both or neither would help this program, and why.
 use super::evidence::{BusyThreadsEvidence, SharingEvidence};
+use super::memory_balance::MemoryImbalance;
 use super::memory_traffic::PageTraffic;
-use super::thresholds::{ACC_RIGHT, COHERENCE_MIN, FAR_FETCH};
+use super::thresholds::{ACC_RIGHT, COHERENCE_MIN, FAR_FETCH, TIME_MIN};
 use crate::units;
 use hither_profile::TrafficUnit;
 use serde::Serialize;
@@ -36,6 +37,8 @@ pub struct VerdictInput<'a> {
     pub fetches: Option<FetchCounts>,
     /// E_app and first touch of the memory traffic; `None` when no page use was recorded.
     pub page_traffic: Option<PageTraffic>,
+    /// With first touch one node's memory serves much more of it than the others'.
+    pub imbalance: Option<&'a MemoryImbalance>,
     /// What it is counted in.
     pub traffic: TrafficUnit,
     /// Relative standard error of totals when sampled, else 0.
@@ -67,6 +70,23 @@ impl VerdictInput<'_> {
             .map_or(0.0, |c| c.communication.events as f64);
         let wait_little = |f: FetchCounts| events < COHERENCE_MIN * f.all as f64;
         self.take_turns && !self.fetches.is_some_and(wait_little)
+    }
+
+    /// Whether all data fits in the caches (OPT eq. 7).
+    fn fits_in_caches(&self) -> bool {
+        self.cache_bytes > 0 && self.footprint <= self.cache_bytes
+    }
+
+    /// The memory that serves too much, where that may take time. Pages that do not belong to a node can still be
+    /// dealt out, so that all memories serve them.
+    fn overloaded_memory(&self) -> Option<&MemoryImbalance> {
+        let moved = |i: &MemoryImbalance| self.fetches.map(|f| f.all as f64 * i.movable);
+        let takes_time = |i: &MemoryImbalance| {
+            let time = moved(i).and_then(|fetches| self.time_of(fetches));
+            time.is_none_or(|time| time >= TIME_MIN)
+        };
+        let seen = !self.fits_in_caches() && self.saw_use_of_pages();
+        self.imbalance.filter(|i| seen && takes_time(i))
     }
 
     fn coherence_time(&self) -> Option<f64> {
@@ -129,7 +149,7 @@ pub fn mapping_verdict(e: &VerdictInput) -> MappingVerdict {
         threads_undecided: threads == Answer::Unknown,
         data_mapping: data == Answer::Yes,
         data_undecided: data == Answer::Unknown,
-        sentence: sentence(e, threads, data).to_owned(),
+        sentence: whole_sentence(e, threads, data),
         coherence_time: e.coherence_time(),
         reasons,
     }
@@ -159,10 +179,24 @@ impl MappingVerdict {
     }
 }
 
+/// The answers, and what placing by use does not mend.
+fn whole_sentence(e: &VerdictInput, threads: Answer, data: Answer) -> String {
+    let answers = sentence(e, threads, data);
+    match e.overloaded_memory().filter(|_| data == Answer::No) {
+        Some(i) => format!(
+            "{answers}; but one node's memory serves {} % of the {}, of which others could serve a part",
+            percent(i.most()),
+            e.traffic
+        ),
+        None => answers.to_owned(),
+    }
+}
+
 fn sentence(e: &VerdictInput, threads: Answer, data: Answer) -> &'static str {
     use Answer::{No, Unknown, Yes};
     // Where all nodes use the same pages, any node that uses one a little more is right, or that which works most.
     let already_right = e.nodes > 1
+        && e.overloaded_memory().is_none()
         && e.saw_use_of_pages()
         && e.page_traffic
             .is_some_and(|p| p.belongs() && p.first_touch.is_some_and(|a| a.app >= ACC_RIGHT));

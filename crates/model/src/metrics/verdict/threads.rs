@@ -45,14 +45,52 @@ fn threads_that_work(e: &VerdictInput, (answer, why): (Answer, String)) -> (Answ
     }
 }
 
+/// The answer that one kind of events gives.
+struct KindAnswer {
+    answer: Answer,
+    why: String,
+    /// The communication that decided it: that of the run, or of one phase.
+    decided_by: CommunicationMetrics,
+    of_phase: bool,
+}
+
+impl KindAnswer {
+    fn reason(self) -> (Answer, String) {
+        (self.answer, self.why)
+    }
+
+    /// `C_H residual 500`, of what decided.
+    fn residual(&self) -> String {
+        let residual = self.decided_by.heterogeneity_residual;
+        match self.of_phase {
+            true => format!("C_H residual {residual:.0} in that phase"),
+            false => format!("C_H residual {residual:.0}"),
+        }
+    }
+
+    /// The first C_H of what decided that is below the threshold, in brackets.
+    fn too_low(&self, h_min: f64, of: &str) -> String {
+        let c = &self.decided_by;
+        let figures = [
+            ("C_H residual", c.heterogeneity_residual),
+            ("C_H between pairs", c.heterogeneity_pairs),
+            ("C_H", c.heterogeneity),
+        ];
+        let low = figures.iter().find(|(_, value)| *value < h_min);
+        low.map_or(String::new(), |(name, value)| {
+            format!(" ({name} {value:.0}{of})")
+        })
+    }
+}
+
 /// The answer that both kinds of events give, see "Verdict" in docs/metrics.md.
 fn threads_that_share(e: &VerdictInput) -> (Answer, String) {
     let all = answer_of(e, &e.sharing);
     let Some(coherence) = e.coherence else {
-        return all;
+        return all.reason();
     };
     if e.threads == 2 || e.sharing.communication.events == 0 {
-        return all;
+        return all.reason();
     }
     let by_writes = answer_of(e, &coherence);
     let takes_no_time = e.coherence_time().is_some_and(|time| time < TIME_MIN);
@@ -62,23 +100,27 @@ fn threads_that_share(e: &VerdictInput) -> (Answer, String) {
             format_rate(coherence.communication.amount_per_second),
             shown_time(e, ", ")
         );
-        return replication(e, all, &few);
+        return replication(e, all.reason(), &few);
     }
-    if by_writes.0 == Answer::No && all.0 != Answer::No {
+    if by_writes.answer == Answer::No && all.answer != Answer::No {
         let alike = format!(
-            "what one writes all read alike (C_H residual {:.0} of the coherence events)",
-            coherence.communication.heterogeneity_residual
+            "what one writes all read alike{}",
+            by_writes.too_low(h_min(e.threads), " of the coherence events")
         );
-        return replication(e, all, &alike);
+        return replication(e, all.reason(), &alike);
     }
-    match (by_writes.0, all.0) {
-        (Answer::No, Answer::No) => all,
-        (Answer::Yes, _) if all.0 != Answer::Yes && coherence.comes_again => {
-            (Answer::Yes, by_writes.1 + &hidden_reason(e, &coherence))
+    match (by_writes.answer, all.answer) {
+        (Answer::No, Answer::No) => all.reason(),
+        (Answer::Yes, _) if all.answer != Answer::Yes && coherence.comes_again => {
+            let hidden = hidden_reason(e, &coherence, &all);
+            (Answer::Yes, by_writes.why + &hidden)
         }
-        (_, Answer::Yes) => (Answer::Yes, all.1 + &writes_reason(e, &coherence)),
-        (Answer::Unknown, Answer::No | Answer::Unknown) => by_writes,
-        _ => (Answer::Unknown, kinds_differ(e, &coherence)),
+        (_, Answer::Yes) => {
+            let writes = writes_reason(e, &coherence, &by_writes);
+            (Answer::Yes, all.why + &writes)
+        }
+        (Answer::Unknown, Answer::No | Answer::Unknown) => by_writes.reason(),
+        _ => (Answer::Unknown, kinds_differ(e, &by_writes, &all)),
     }
 }
 
@@ -125,23 +167,26 @@ fn shown_time(e: &VerdictInput, before: &str) -> String {
     }
 }
 
-fn writes_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+fn writes_reason(e: &VerdictInput, coherence: &SharingEvidence, by_writes: &KindAnswer) -> String {
+    let pairs = match by_writes.answer {
+        Answer::Yes => by_writes.residual(),
+        _ => "which pairs have them cannot be told".to_owned(),
+    };
     format!(
-        " Up to {} of the events hit a line that the other thread has modified (coherence misses, C_H residual \
-         {:.0}{}); the others re-read shared lines (replication misses).",
+        " Up to {} of the events hit a line that the other thread has modified (coherence misses, {pairs}{}); the \
+         others re-read shared lines (replication misses).",
         coherence_share(e, coherence),
-        coherence.communication.heterogeneity_residual,
         shown_time(e, ", "),
     )
 }
 
-fn hidden_reason(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+fn hidden_reason(e: &VerdictInput, coherence: &SharingEvidence, all: &KindAnswer) -> String {
     format!(
         " That is of the events that hit a line which the other thread has modified (coherence misses), up to {} of \
-         all{}; what threads only read or wait for hides them (C_H residual {:.0} of all).",
+         all{}; what threads only read or wait for hides them{}.",
         coherence_share(e, coherence),
         shown_time(e, " and "),
-        e.sharing.communication.heterogeneity_residual,
+        all.too_low(h_min(e.threads), " of all"),
     )
 }
 
@@ -154,45 +199,48 @@ fn coherence_share(e: &VerdictInput, coherence: &SharingEvidence) -> String {
     }
 }
 
-fn kinds_differ(e: &VerdictInput, coherence: &SharingEvidence) -> String {
+fn kinds_differ(e: &VerdictInput, by_writes: &KindAnswer, all: &KindAnswer) -> String {
     format!(
-        "Threads: cannot tell, all events have a C_H residual of {:.0}, those that hit a modified line \
-         (coherence misses) {:.0}, threshold {:.0}, and there are too few slices to see whether the same \
-         pairs come again; trace a longer run.",
-        e.sharing.communication.heterogeneity_residual,
-        coherence.communication.heterogeneity_residual,
+        "Threads: cannot tell, the events that hit a modified line (coherence misses) tell pairs apart ({}, threshold \
+         {:.0}), all events do not{}, and there are too few slices to see whether the same pairs come again; trace a \
+         longer run.",
+        by_writes.residual(),
         h_min(e.threads),
+        all.too_low(h_min(e.threads), " of all"),
     )
 }
 
 /// The answer that one kind of events gives.
-fn answer_of(e: &VerdictInput, kind: &SharingEvidence) -> (Answer, String) {
+fn answer_of(e: &VerdictInput, kind: &SharingEvidence) -> KindAnswer {
     let insufficient = |about_pairs: bool| {
-        kind.insufficient
-            .filter(|d| d.is_about_pairs() == about_pairs)
+        let of_that_kind = kind
+            .insufficient
+            .filter(|d| d.is_about_pairs() == about_pairs);
+        of_that_kind.map(|d| insufficient_evidence_text(&d, e.online))
+    };
+    let of_run = |answer, why| KindAnswer {
+        answer,
+        why,
+        decided_by: kind.communication,
+        of_phase: false,
     };
     if let Some(insufficient) = insufficient(false) {
-        return (
-            Answer::Unknown,
-            insufficient_evidence_text(&insufficient, e.online),
-        );
+        return of_run(Answer::Unknown, insufficient);
     }
     if kind.communication.events == 0 {
-        return (Answer::No, "Threads: they share no line of memory.".into());
+        return of_run(Answer::No, "Threads: they share no line of memory.".into());
     }
-    let (suits, why) = match kind.phases {
-        [] | [_] => conditions(e, &kind.communication),
+    let found = match kind.phases {
         // Page faults have no rate, and it takes many to know a phase.
-        _ if e.online || e.threads == 2 => conditions(e, &kind.communication),
-        phases => conditions_of_phases(e, phases),
+        phases if phases.len() > 1 && !e.online && e.threads > 2 => conditions_of_phases(e, phases),
+        _ => {
+            let (suits, why) = conditions(e, &kind.communication);
+            of_run(if suits { Answer::Yes } else { Answer::No }, why)
+        }
     };
-    match insufficient(true) {
-        Some(insufficient) if suits => (
-            Answer::Unknown,
-            insufficient_evidence_text(&insufficient, e.online),
-        ),
-        _ if suits => (Answer::Yes, why),
-        _ => (Answer::No, why),
+    match insufficient(true).filter(|_| found.answer == Answer::Yes) {
+        Some(insufficient) => of_run(Answer::Unknown, insufficient),
+        None => found,
     }
 }
 
@@ -212,11 +260,12 @@ fn conditions(e: &VerdictInput, c: &CommunicationMetrics) -> (bool, String) {
         return (false, why.to_owned());
     }
     if c.heterogeneity < h_min || c.heterogeneity_pairs < h_min {
-        let why = format!(
-            "Threads: all share alike, communication heterogeneity {:.0} between pairs (C_H {:.0}; \
-             threshold {h_min:.0}).",
-            c.heterogeneity_pairs, c.heterogeneity
-        );
+        let (pairs, all) = (c.heterogeneity_pairs, c.heterogeneity);
+        let figures = match pairs < h_min {
+            true => format!("communication heterogeneity {pairs:.0} between pairs (C_H {all:.0}"),
+            false => format!("communication heterogeneity C_H {all:.0} ({pairs:.0} between pairs"),
+        };
+        let why = format!("Threads: all share alike, {figures}; threshold {h_min:.0}).");
         return (false, why);
     }
     if c.heterogeneity_residual < h_min {
@@ -231,7 +280,7 @@ fn conditions(e: &VerdictInput, c: &CommunicationMetrics) -> (bool, String) {
 }
 
 /// Threads are worth a mapping where phases that meet the conditions have enough of the events.
-fn conditions_of_phases(e: &VerdictInput, phases: &[CommunicationMetrics]) -> (bool, String) {
+fn conditions_of_phases(e: &VerdictInput, phases: &[CommunicationMetrics]) -> KindAnswer {
     let events = |phases: &mut dyn Iterator<Item = &CommunicationMetrics>| -> u64 {
         phases.map(|p| p.events).sum()
     };
@@ -258,7 +307,12 @@ fn conditions_of_phases(e: &VerdictInput, phases: &[CommunicationMetrics]) -> (b
         _ if suits => format!("That is the phase with most events of those worth it: {share}."),
         _ => format!("That is the phase with most events; worth it: {share}, too few."),
     };
-    (suits, format!("{why} {of_all}"))
+    KindAnswer {
+        answer: if suits { Answer::Yes } else { Answer::No },
+        why: format!("{why} {of_all}"),
+        decided_by: shown,
+        of_phase: true,
+    }
 }
 
 fn insufficient_evidence_text(insufficient: &InsufficientEvidence, online: bool) -> String {

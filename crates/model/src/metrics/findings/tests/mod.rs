@@ -5,6 +5,7 @@ mod lines;
 mod made;
 mod owners;
 mod places;
+mod processes;
 mod repeated;
 mod traffic;
 

@@ -1,7 +1,7 @@
 //! Whose pages are: of the one that works, of what had the memory before.
 use super::data::{blocks, close, shared};
 use super::Made;
-use crate::metrics::findings::{concentrated, first_touch, read_mostly, remote};
+use crate::metrics::findings::{concentrated, first_touch, node_imbalance, read_mostly, remote};
 use hither_profile::*;
 
 /// One thread works for three that hardly do: it makes most accesses to every page because it makes most of all,
@@ -184,7 +184,36 @@ fn first_touch_is_not_right_for_pages_of_all() {
     let right = "nothing to gain, first touch is already right";
     assert_eq!(
         sentence(&[70, 30], &[70, 30]),
-        "suitable for neither thread mapping nor data mapping"
+        "suitable for neither thread mapping nor data mapping; but one node's memory serves 100 % of the accesses, of \
+         which others could serve a part"
     );
     assert_eq!(sentence(&[97, 3], &[95, 5]), right);
+}
+
+/// A matrix product that the main thread does most of: its pages lie where most of the work is, but the other node's
+/// threads use them too. To deal them out would make remote half of what is local.
+#[test]
+fn the_verdict_says_that_one_memory_serves_most() {
+    let shared = |first, second| Made::new(2).pages(100, 0, &[first, second]).named("b", 100);
+    let made = shared(80, 20);
+    let found = made.finds(node_imbalance::find);
+    assert_eq!(found.fixes.len(), 1, "{found:?}");
+    let verdict = made.analysis().report.verdict;
+    assert_eq!(
+        verdict.sentence,
+        "suitable for neither thread mapping nor data mapping; but one node's memory serves 100 % of the accesses, of \
+         which others could serve a part"
+    );
+    assert_eq!(
+        verdict.reasons[1],
+        "Data: 100 % of accesses go to pages that first touch puts on the right node; moving pages makes hardly more \
+         of them local. But the memory of node 0 serves 100 % of the accesses, 2.0 times its share: others could serve \
+         20 % without making any remote (`hither map --data balanced`)."
+    );
+    // As many are made remote as are taken off the busiest memory, and more.
+    assert_eq!(shared(75, 25).finds(node_imbalance::find).fixes.len(), 2);
+    let quiet = shared(91, 9);
+    quiet.finds_nothing(node_imbalance::find);
+    let sentence = quiet.analysis().report.verdict.sentence;
+    assert_eq!(sentence, "nothing to gain, first touch is already right");
 }
