@@ -32,6 +32,10 @@ const SHORT_LEAST: u64 = 1_000_000_000;
 /// ...and one part in so many of the run so far: these slices are as many as the run has digits. The program may be late and
 /// not come to rest, which else is its time.
 const SHORT_PART: u64 = 16;
+/// What the kernel does for the tracer counts for nothing: of all processor time one part in so many...
+const TRACERS_PART: u64 = 8;
+/// ...and at first so much in each process. Seen: a twentieth to an eighth, and 50 to 100 ms.
+const TRACERS_START: u64 = 100_000_000;
 /// Between looks at the counts.
 const SHORTEST_WAIT: u64 = 100_000;
 const LONGEST_WAIT: u64 = 10_000_000;
@@ -67,6 +71,8 @@ pub struct SliceTimer {
     carried: u64,
     /// Processes that run.
     pids: Vec<i32>,
+    /// Those that ran when it was last asked what the kernel does for them.
+    looked_into: Vec<i32>,
     rest: RestWatch,
     /// The processes may not be read.
     refused: bool,
@@ -87,6 +93,7 @@ impl SliceTimer {
             lanes: Vec::new(),
             carried: 0,
             pids: Vec::new(),
+            looked_into: Vec::new(),
             rest: RestWatch {
                 since: now,
                 ..RestWatch::default()
@@ -177,9 +184,12 @@ impl SliceTimer {
         let started = self.counted.len() > 1;
         let pids = &self.pids;
         let rests = || started && !pids.iter().any(|&pid| task_state::is_runnable(pid));
-        self.rest.look(now, cpu_time(pids), rests);
-        let in_kernel = pids.iter().filter_map(|&pid| task_state::kernel_time(pid));
-        self.rest.look_into_kernel(in_kernel.sum());
+        let used = self.rest.look(now, cpu_time(pids), rests);
+        let kernel = pids.iter().filter_map(|&pid| task_state::kernel_time(pid));
+        let started = pids.iter().filter(|pid| !self.looked_into.contains(pid));
+        let started = started.count() as u64;
+        self.rest.look_into_kernel(kernel.sum(), used, started);
+        self.looked_into.clone_from(&self.pids);
     }
 
     /// Reads how far all threads are.
@@ -274,14 +284,16 @@ struct RestWatch {
     rested: u64,
     /// Of processors, in this slice.
     used: u64,
-    /// What the kernel had used of them for the program at the last look, and since the slice began.
+    /// What the kernel had used of them at the last look, may use for the tracer, and used for the program in this slice.
     kernel: u64,
+    tracers: u64,
     in_kernel: u64,
 }
 
 impl RestWatch {
     /// What the program did not use of a processor since the last look is rest where it rests now: so it is in the mean.
-    fn look(&mut self, now: u64, cpu: u64, rests: impl FnOnce() -> bool) {
+    /// Returns what it used of processors meanwhile.
+    fn look(&mut self, now: u64, cpu: u64, rests: impl FnOnce() -> bool) -> u64 {
         let passed = now.saturating_sub(self.since);
         let used = cpu.saturating_sub(self.cpu);
         let idle = passed.saturating_sub(used);
@@ -290,11 +302,16 @@ impl RestWatch {
             self.rested = self.rested.saturating_add(idle);
         }
         (self.since, self.cpu) = (now, cpu);
+        used
     }
 
-    fn look_into_kernel(&mut self, kernel: u64) {
+    /// `used`: processor time since the last look; `started`: processes that have come.
+    fn look_into_kernel(&mut self, kernel: u64, used: u64, started: u64) {
+        let part = (self.tracers + used / TRACERS_PART).min(TRACERS_START.max(self.tracers));
+        let tracers = part.saturating_add(started.saturating_mul(TRACERS_START));
         let more = kernel.saturating_sub(self.kernel);
-        self.in_kernel = self.in_kernel.saturating_add(more);
+        self.in_kernel = self.in_kernel.saturating_add(more.saturating_sub(tracers));
+        self.tracers = tracers.saturating_sub(more);
         self.kernel = kernel;
     }
 }
@@ -405,19 +422,37 @@ mod tests {
         let mut timer = SliceTimer::new(&options, 0);
         let target = timer.target();
         timer.lanes = vec![target / 10; 4];
-        timer.rest.look_into_kernel(30 * MS);
-        timer.rest.look_into_kernel(36 * MS);
+        let look = |timer: &mut SliceTimer, more, used, started| {
+            let kernel = timer.rest.kernel + more * MS;
+            timer.rest.look_into_kernel(kernel, used * MS, started);
+        };
+        look(&mut timer, 390, 400, 4);
+        assert_eq!(timer.progress(), target / 10, "it starts");
+        look(&mut timer, 10, 0, 0);
+        look(&mut timer, 136, 400, 0);
         assert_eq!(
             timer.progress(),
             target,
             "9 of 10 ms in each of four threads"
         );
         timer.begin_slice(20 * MS);
-        timer.rest.look_into_kernel(40 * MS);
+        look(&mut timer, 4, 0, 0);
         assert_eq!(
             timer.progress(),
             target / 10 * 4,
             "no thread has executed anything yet"
+        );
+        timer.begin_slice(40 * MS);
+        for _ in 0..1000 {
+            look(&mut timer, 1, 8, 0);
+        }
+        assert_eq!(timer.progress(), 0, "the tracer's part");
+        look(&mut timer, 0, 8000, 0);
+        look(&mut timer, 101, 0, 0);
+        assert_eq!(
+            timer.progress(),
+            target / 10,
+            "what it did not use long ago is over"
         );
     }
 
