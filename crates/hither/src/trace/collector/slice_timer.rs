@@ -33,8 +33,8 @@ const SHORT_LEAST: u64 = 1_000_000_000;
 /// not come to rest, which else is its time.
 const SHORT_PART: u64 = 16;
 /// What the kernel does for the tracer counts for nothing: of all processor time one part in so many...
-const TRACERS_PART: u64 = 8;
-/// ...and at first so much in each process. Seen: a twentieth to an eighth, and 50 to 100 ms.
+const TRACERS_PART: u64 = 32;
+/// ...and at first so much in each process. Seen: a sixtieth, and 50 to 100 ms.
 const TRACERS_START: u64 = 100_000_000;
 /// Between looks at the counts.
 const SHORTEST_WAIT: u64 = 100_000;
@@ -429,7 +429,7 @@ mod tests {
         look(&mut timer, 390, 400, 4);
         assert_eq!(timer.progress(), target / 10, "it starts");
         look(&mut timer, 10, 0, 0);
-        look(&mut timer, 136, 400, 0);
+        look(&mut timer, 136, 2800, 0);
         assert_eq!(
             timer.progress(),
             target,
@@ -444,7 +444,7 @@ mod tests {
         );
         timer.begin_slice(40 * MS);
         for _ in 0..1000 {
-            look(&mut timer, 1, 8, 0);
+            look(&mut timer, 1, 32, 0);
         }
         assert_eq!(timer.progress(), 0, "the tracer's part");
         look(&mut timer, 0, 8000, 0);
