@@ -6,7 +6,7 @@
 //! ```text
 //!   imbalance = max(S) / mean(S) - 1
 //! ```
-//! It matters when it is at least [`IMBALANCE`] and at least [`WORTH`] of all traffic could be
+//! It matters when it is at least `IMBALANCE` (0.5) and at least `WORTH` (0.1) of all traffic could be
 //! served elsewhere without making any of it remote: what the busiest node serves above
 //! the mean, but no more than it serves for other nodes. A node that is busy with its own threads is
 //! left alone: there work is uneven, not memory.

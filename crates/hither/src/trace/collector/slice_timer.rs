@@ -338,6 +338,16 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// Of slices of 10 ms.
+    fn timer() -> SliceTimer {
+        let options = TraceOptions {
+            slice: 10 * MS,
+            slice_clock: SliceClock::Instructions,
+            ..TraceOptions::default()
+        };
+        SliceTimer::new(&options, 0)
+    }
+
     #[test]
     fn the_more_threads_the_less_often_they_are_looked_at() {
         let options = TraceOptions {
@@ -356,12 +366,7 @@ mod tests {
 
     #[test]
     fn the_longer_a_slice_takes_the_less_often_is_looked() {
-        let options = TraceOptions {
-            slice: 10_000_000,
-            slice_clock: SliceClock::Instructions,
-            ..TraceOptions::default()
-        };
-        let mut timer = SliceTimer::new(&options, 0);
+        let mut timer = timer();
         // A thousand threads share a processor.
         let whole = 100_000_000_000;
         let mut looks = 0;
@@ -393,12 +398,7 @@ mod tests {
     /// little less, and so it did on a machine that was a little slower.
     #[test]
     fn what_is_executed_and_rest_add_up() {
-        let options = TraceOptions {
-            slice: 10 * MS,
-            slice_clock: SliceClock::Instructions,
-            ..TraceOptions::default()
-        };
-        let mut timer = SliceTimer::new(&options, 0);
+        let mut timer = timer();
         let target = timer.target();
         timer.lanes = vec![target / 2];
         timer.rest.rested = 50 * MS;
@@ -414,12 +414,7 @@ mod tests {
     /// Four ranks that ask for messages and yield had slices thirteen times too long: most of their time is the kernel's.
     #[test]
     fn the_kernel_takes_its_time() {
-        let options = TraceOptions {
-            slice: 10 * MS,
-            slice_clock: SliceClock::Instructions,
-            ..TraceOptions::default()
-        };
-        let mut timer = SliceTimer::new(&options, 0);
+        let mut timer = timer();
         let target = timer.target();
         timer.lanes = vec![target / 10; 4];
         let look = |timer: &mut SliceTimer, more, used, started| {
@@ -459,12 +454,7 @@ mod tests {
     /// Beside other work the program was late from its start on, did not rest, and all of it was one slice.
     #[test]
     fn slices_of_programs_short_of_processors_end() {
-        let options = TraceOptions {
-            slice: 10 * MS,
-            slice_clock: SliceClock::Instructions,
-            ..TraceOptions::default()
-        };
-        let mut timer = SliceTimer::new(&options, 0);
+        let mut timer = timer();
         timer.rest.used = 400 * MS;
         assert!(!timer.is_short_of_processors(999 * MS));
         assert!(timer.is_short_of_processors(1000 * MS));
