@@ -71,7 +71,8 @@ def write_placement(hither, profile, machine, file):
         placement = json.load(text)
     policy = placement["policy"]
     bound = any(phase["threads"] or phase["pages"] for phase in placement["phases"])
-    return (file if bound else None), f"{policy['threads']}+{policy['data']}" if bound else "left", took
+    parts = [policy["threads"], policy["data"]] if bound else ["left"]
+    return (file if bound else None), "+".join(part for part in parts if part), took
 
 
 def may_gain(hither, profile, machine):

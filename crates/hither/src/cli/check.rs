@@ -2,7 +2,7 @@
 use super::printed::print;
 use super::report::on::ReportMachineArgs;
 use super::style::{self, strip_control_characters};
-use super::value_parsers::one_of;
+use super::value_parsers::{one_of, share_to};
 use crate::app::check::{check, CheckCondition, CheckOptions, CheckOutcome};
 use anyhow::Result;
 use clap::builder::TypedValueParser;
@@ -32,11 +32,11 @@ pub struct Args {
 
     /// Fail when more of the memory traffic (fetches, or accesses where those were not counted) goes
     /// to another node's memory: 10% or 0.1
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = share_to(1.0))]
     max_remote: Option<f64>,
 
     /// Fail when E_app, threads placed best, is lower: 80% or 0.8
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = share_to(1.0))]
     min_exclusivity: Option<f64>,
 
     /// Fail when there is a finding of this kind; may be given several times
@@ -54,7 +54,7 @@ pub struct Args {
 
     /// Shares that differ by no more are the same; what is not the program's doing differs by
     /// up to 5 points from run to run
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value_t = SHARE_SPREAD, requires = "baseline")]
+    #[arg(long, value_name = "SHARE", value_parser = share_to(1.0), default_value_t = SHARE_SPREAD, requires = "baseline")]
     tolerance: f64,
 
     /// Everything as JSON
@@ -74,21 +74,6 @@ impl Args {
             baseline: self.baseline.clone(),
             tolerance: self.tolerance,
         }
-    }
-}
-
-/// `10%`, `0.1` -> 0.1.
-fn parse_share(text: &str) -> Result<f64, String> {
-    let wrong = || "write a share as 10% or 0.1, from 0 to 100%".to_owned();
-    let (number, whole) = match text.strip_suffix('%') {
-        Some(number) => (number.trim_end(), 100.0),
-        None => (text, 1.0),
-    };
-    let value = number.parse::<f64>().map_err(|_| wrong())? / whole;
-    if (0.0..=1.0).contains(&value) {
-        Ok(value)
-    } else {
-        Err(wrong())
     }
 }
 
@@ -139,29 +124,4 @@ fn text(outcome: &CheckOutcome, args: &Args) -> String {
         out.push_str(&format!("next: {}\n", style::shell_line(words.iter())));
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares() {
-        let check =
-            |text: &str, want: Option<f64>| assert_eq!(parse_share(text).ok(), want, "{text}");
-        check("10%", Some(0.1));
-        check("10 %", Some(0.1));
-        check("0.1", Some(0.1));
-        check("0", Some(0.0));
-        check("1", Some(1.0));
-        check("100%", Some(1.0));
-        check("10", None);
-        check("101%", None);
-        check("-1%", None);
-        check("nan", None);
-        check("NaN%", None);
-        check("", None);
-        check("%", None);
-        check("ten", None);
-    }
 }

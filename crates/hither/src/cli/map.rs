@@ -4,6 +4,7 @@ pub mod args;
 mod output;
 mod render;
 mod render_explain;
+mod render_phases;
 
 use std::path::Path;
 use std::process::ExitCode;

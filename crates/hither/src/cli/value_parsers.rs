@@ -1,4 +1,4 @@
-//! What options take: one of several names, a number within bounds.
+//! What options take: one of several names, a number within bounds, a share.
 use std::ops::{Bound, RangeBounds};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -28,9 +28,45 @@ pub fn number_in<R: RangeBounds<f64> + Clone>(
     }
 }
 
+/// Takes a share from 0 to `most`: `10%` and `0.1` are 0.1.
+pub fn share_to(most: f64) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| {
+        let (number, whole) = match text.strip_suffix('%') {
+            Some(number) => (number.trim_end(), 100.0),
+            None => (text, 1.0),
+        };
+        let value = number.parse::<f64>().ok().map(|number| number / whole);
+        let value = value.filter(|share| (0.0..=most).contains(share));
+        value.ok_or_else(|| format!("write a share as 10% or 0.1, from 0 to {}%", most * 100.0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_are_percentages_or_parts() {
+        let check = |text: &str, want: Option<f64>| {
+            assert_eq!(share_to(1.0)(text).ok(), want, "{text}");
+        };
+        check("10%", Some(0.1));
+        check("10 %", Some(0.1));
+        check("0.1", Some(0.1));
+        check("0", Some(0.0));
+        check("1", Some(1.0));
+        check("100%", Some(1.0));
+        check("10", None);
+        check("101%", None);
+        check("-1%", None);
+        check("nan", None);
+        check("NaN%", None);
+        check("", None);
+        check("%", None);
+        check("ten", None);
+        let sentence = "write a share as 10% or 0.1, from 0 to 90%".to_owned();
+        assert_eq!(share_to(0.9)("91%"), Err(sentence));
+    }
 
     #[test]
     fn numbers_have_bounds() {

@@ -1,5 +1,6 @@
 //! What `hither map` prints.
 use super::args::{BEST, BEST_ABOUT};
+use super::render_phases;
 use crate::app::map::machine::THIS_MACHINE;
 use crate::app::map::pages::StructurePages;
 use crate::app::map::MapSolution;
@@ -176,7 +177,7 @@ pub fn summary(
     if placement.phases.len() > 1 {
         let pages = solution.and_then(|s| s.pages.as_ref());
         let moves = pages.map_or(0, |p| p.plan.total_moves());
-        out += &phases(placement, moves);
+        out += &render_phases::phases(placement, moves);
     }
     out += &style.wrap("", &strip_control_characters(&placement.why), 2);
     out
@@ -259,35 +260,6 @@ fn remote(explanation: &PlacementExplanation) -> String {
         (_, None) => String::new(),
     }
 }
-
-fn phases(placement: &Placement, moves: usize) -> String {
-    let number = placement.phases.len();
-    let mut out = format!(
-        "{number} placed phases, {} moves of pages\n",
-        count(moves as u64)
-    );
-    for phases in placement.phases.windows(2).take(MOST_PHASES) {
-        let [before, phase] = phases else { continue };
-        let moved = before.threads.iter().zip(&phase.threads);
-        let moved = moved.filter(|(a, b)| a != b).count();
-        out += &format!(
-            "  from {:.2} s: {moved} threads and {} pages move\n",
-            phase.start as f64 / 1e9,
-            count(Placement::pages(phase)),
-        );
-    }
-    if number > MOST_PHASES + 1 {
-        out += &format!("  and {} more\n", number - 1 - MOST_PHASES);
-    }
-    let costs = ["thread-move", "page-move"].map(|name| placement.policy.options.get(name));
-    if let [Some(thread), Some(page)] = costs {
-        out += &format!("  each to gain more than it costs: {thread} events a hop for a thread (--thread-move), {page} remote accesses for a page (--page-move)\n");
-    }
-    out
-}
-
-/// Changes that are listed.
-const MOST_PHASES: usize = 12;
 
 /// What was written, and what to type: here, or on the machine it is for. `forced`: --force would do no
 /// more.

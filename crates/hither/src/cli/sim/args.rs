@@ -8,7 +8,7 @@ use crate::app::map::options::MapOptions;
 use crate::app::policy_pair::PolicyPair;
 use crate::app::study::options::{SimOptions, MIGRATIONS, SEEDS};
 use crate::cli::policy_values::PolicyParser;
-use crate::cli::value_parsers::{number_in, one_of};
+use crate::cli::value_parsers::{number_in, one_of, share_to};
 use hither_model::simulate::replay_input::page_homes::PageHomeRule;
 use hither_model::units;
 
@@ -167,7 +167,7 @@ pub struct SimExtentArgs {
     /// Share of each window that warms the caches and is not counted, 0 to 0.9 [default: so much
     /// that twice as much changes results by less than 1 %, else up to 8 windows recorded before;
     /// 0 for a recording of the whole run]
-    #[arg(long, value_name = "SHARE", value_parser = number_in(0.0..=0.9))]
+    #[arg(long, value_name = "SHARE", value_parser = share_to(0.9))]
     pub warm_up: Option<f64>,
 
     /// Simulations at a time; the results are the same [default: one for each processor]

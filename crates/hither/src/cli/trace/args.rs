@@ -7,6 +7,8 @@ use hither_profile::{BurstOptions, SliceClock, TraceOptions};
 
 use hither_model::units;
 
+use crate::cli::value_parsers::share_to;
+
 const EXAMPLES: &str = "\
 Examples:
   hither trace -- ./app --size 1000          profile in app.hither
@@ -152,13 +154,10 @@ fn line(text: &str) -> Result<u32, String> {
 }
 
 fn ratio(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(ratio) if ratio > 0.0 && ratio <= 1.0 => Ok(ratio),
-        Ok(_) => Err("the share is above 0 and at most 1".to_string()),
-        Err(_) => {
-            Err("write the share as 0.05, and -- between the options and the command".to_string())
-        }
-    }
+    let share = share_to(1.0)(text).ok().filter(|share| *share > 0.0);
+    share.ok_or_else(|| {
+        "write a share above 0 as 5% or 0.05, and -- between the options and the command".to_owned()
+    })
 }
 
 fn cache(text: &str) -> Result<u64, String> {
@@ -266,6 +265,7 @@ mod tests {
         assert!(line("48").is_err());
         assert!(line("32").is_err());
         assert_eq!(ratio("0.1"), Ok(0.1));
+        assert_eq!(ratio("5%"), Ok(0.05));
         assert!(ratio("0").is_err());
         assert!(ratio("1.5").is_err());
         assert!(ratio("NaN").is_err());
