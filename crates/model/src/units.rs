@@ -105,6 +105,11 @@ pub fn plural(n: impl Into<u64>, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
+/// `1 page`, `1.02 k pages`: of what may be many.
+pub fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
 /// `the threads` -> `The threads.`
 pub fn as_sentence(text: &str) -> String {
     let mut chars = text.chars();

@@ -2,6 +2,7 @@
 use hither_profile::{Nanos, Placement};
 
 use crate::cli::style::count;
+use hither_model::units::counted;
 
 /// Changes that are listed.
 const MOST_CHANGES: usize = 12;
@@ -32,7 +33,7 @@ pub fn phases(placement: &Placement, moves: usize) -> String {
 }
 
 /// What moves as a phase begins.
-struct PhaseChange {
+struct ListedChange {
     start: Nanos,
     threads: u64,
     pages: u64,
@@ -40,11 +41,10 @@ struct PhaseChange {
     times: u64,
 }
 
-impl PhaseChange {
+impl ListedChange {
     fn moves(&self) -> String {
-        let s = |n: u64| if n == 1 { "" } else { "s" };
-        let threads = format!("{} thread{}", count(self.threads), s(self.threads));
-        let pages = format!("{} page{}", count(self.pages), s(self.pages));
+        let threads = counted(self.threads, "thread", "threads");
+        let pages = counted(self.pages, "page", "pages");
         match (self.threads, self.pages, self.times) {
             (0, 1, _) => format!("{pages} moves"),
             (0, _, 1) => format!("{pages} move"),
@@ -56,8 +56,8 @@ impl PhaseChange {
     }
 }
 
-fn phase_changes(placement: &Placement) -> Vec<PhaseChange> {
-    let mut changes: Vec<PhaseChange> = Vec::new();
+fn phase_changes(placement: &Placement) -> Vec<ListedChange> {
+    let mut changes: Vec<ListedChange> = Vec::new();
     for phases in placement.phases.windows(2) {
         let [before, phase] = phases else { continue };
         let moved = before.threads.iter().zip(&phase.threads);
@@ -71,7 +71,7 @@ fn phase_changes(placement: &Placement) -> Vec<PhaseChange> {
                 last.pages += pages;
                 last.times += 1;
             }
-            None => changes.push(PhaseChange {
+            None => changes.push(ListedChange {
                 start: phase.start,
                 threads,
                 pages,
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn changes_are_told_in_words() {
         let check = |threads, pages, times, words: &str| {
-            let change = PhaseChange {
+            let change = ListedChange {
                 start: 0,
                 threads,
                 pages,

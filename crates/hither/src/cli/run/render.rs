@@ -6,6 +6,7 @@ use crate::cli::print_stderr;
 use crate::cli::style::{count, percent, shell_line, strip_control_characters, TerminalStyle};
 use crate::cli::units::{show_duration, show_end};
 use crate::run::outcome::{FollowMethod, RegionOutcome, RunOutcome, ThreadOutcome};
+use hither_model::units::{counted, plural};
 
 /// Columns that the tables need to be read.
 const LEAST_WIDTH: usize = 80;
@@ -104,7 +105,11 @@ fn headline(outcome: &RunOutcome, sums: &OutcomeTotals) -> String {
         show_end(&outcome.end)
     )];
     parts.push(match (sums.placed, sums.unknown) {
-        (0, _) => format!("{} threads left to the system", outcome.threads.len()),
+        (0, _) => {
+            let left = plural(outcome.threads.len() as u64, "thread", "threads");
+            format!("{left} left to the system")
+        }
+        (1, 0) => format!("{} of 1 thread where it was asked to be", sums.right),
         (placed, 0) => format!(
             "{} of {placed} threads where they were asked to be",
             sums.right
@@ -128,12 +133,20 @@ fn headline(outcome: &RunOutcome, sums: &OutcomeTotals) -> String {
     let moved: u64 = outcome.phases.iter().map(|p| p.pages_moved).sum();
     if !outcome.phases.is_empty() {
         parts.push(format!(
-            "{} changes of phase, {} pages moved",
-            outcome.phases.len(),
-            count(moved)
+            "{}, {}",
+            plural(
+                outcome.phases.len() as u64,
+                "change of phase",
+                "changes of phase"
+            ),
+            counted(moved, "page moved", "pages moved")
         ));
     }
-    parts.push(format!("{} migrations of threads", count(sums.migrations)));
+    parts.push(counted(
+        sums.migrations,
+        "migration of threads",
+        "migrations of threads",
+    ));
     let cost = Duration::from_nanos(outcome.cost.cpu);
     let how = match outcome.method {
         FollowMethod::Ptrace => "",
