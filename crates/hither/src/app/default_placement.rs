@@ -2,7 +2,7 @@
 //! were recorded, the fastest in a short simulation. Where none were, what `hither stat` says: threads
 //! that share enough come close together, unless that leaves caches idle which their data needs; the
 //! others are spread. Where neither finds anything to gain, or a loss is as likely as chance goes, nothing is
-//! bound.
+//! bound. Where threads share all alike, only a simulation tells whether they gain close together.
 use anyhow::Result;
 use hither_model::map::CommGraph;
 use hither_model::metrics::communication::communication_metrics;
@@ -26,7 +26,11 @@ use super::study::run_recording::RunRecording;
 pub enum DefaultPlacement {
     Place(Box<MapOptions>, String),
     /// Everything is left to the system.
-    Leave(String),
+    Leave {
+        why: String,
+        /// A recording of accesses would tell whether there is something to gain.
+        recording_would_tell: bool,
+    },
 }
 
 /// Decides. `recording`: the accesses that were recorded, if any were. `force`: place in any case.
@@ -60,13 +64,29 @@ pub fn choose(
             true => {
                 DefaultPlacement::Place(Box::new(best.options), format!("{} {says}", best.verdict))
             }
-            false => DefaultPlacement::Leave(format!("{nothing} {} {says}", best.verdict)),
+            false => DefaultPlacement::Leave {
+                why: format!("{nothing} {} {says}", best.verdict),
+                recording_would_tell: false,
+            },
         });
     }
     if !seen.verdict.may_gain() && !force {
-        return Ok(DefaultPlacement::Leave(format!(
-            "Nothing to gain, leave it. {says}"
-        )));
+        let close_together = match recording {
+            None => seen.gain_close_together(options, input, target)?,
+            Some(_) => None,
+        };
+        let because = match close_together {
+            Some(used) => format!(
+                "Whether threads that share all alike are faster close together, with {} of the caches, only a \
+                 simulation of recorded accesses tells.",
+                percent(used)
+            ),
+            None => "Nothing to gain, leave it.".to_owned(),
+        };
+        return Ok(DefaultPlacement::Leave {
+            why: format!("{because} {says}"),
+            recording_would_tell: close_together.is_some(),
+        });
     }
     let (policy, because) = seen.thread_policy(options, input, target)?;
     let options = MapOptions {
@@ -170,12 +190,33 @@ impl ProfileVerdict {
         input: &MapInput,
         target: &MapTarget,
     ) -> Result<Option<f64>> {
-        let units = input.units_of_placed(&assigned_units(options, input, target)?);
-        let used = share_of_caches(&target.tree, &working_units(&units, &input.load));
+        let used = caches_used(options, input, target)?;
         let room = self.cache_bytes as f64 * used;
         let needed = used < 1.0 && self.cache_bytes > 0 && self.footprint as f64 > room;
         Ok(needed.then_some(used))
     }
+
+    /// Where threads that share all alike have room beside one another, and may gain there: the share of the caches that
+    /// they would use.
+    fn gain_close_together(
+        &self,
+        options: &MapOptions,
+        input: &MapInput,
+        target: &MapTarget,
+    ) -> Result<Option<f64>> {
+        if !self.verdict.closeness_undecided {
+            return Ok(None);
+        }
+        let used = caches_used(options, input, target)?;
+        Ok((used < 1.0).then_some(used))
+    }
+}
+
+/// Which share of the outermost caches the policy for threads uses.
+fn caches_used(options: &MapOptions, input: &MapInput, target: &MapTarget) -> Result<f64> {
+    let units = input.units_of_placed(&assigned_units(options, input, target)?);
+    let working = working_units(&units, &input.load);
+    Ok(share_of_caches(&target.tree, &working))
 }
 
 /// The units of threads that work. A shell that starts a program does more than the thousandth of the busiest

@@ -44,6 +44,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let output = output::destination(args)?;
+    let unbound = UnboundNext::of(args);
     let mut options = args.options()?;
     let source = args.source();
     let source = source.context("give a profile, or a matrix with --matrix")?;
@@ -58,7 +59,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.leaves_choice() && options.phases.is_some() {
         let (placement, solution) = place(&options, &input, &target, None)?;
         if solution.changes_in_time() {
-            finish(&placement, Some(&solution), &output, args)?;
+            finish(&placement, (Some(&solution), unbound), &output, args)?;
             return Ok(ExitCode::SUCCESS);
         }
     }
@@ -66,14 +67,26 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match choice(args, &options, &source, (&input, &target))? {
         None => {}
         Some(DefaultPlacement::Place(with, why)) => (options, because) = (*with, why),
-        Some(DefaultPlacement::Leave(why)) => {
+        Some(DefaultPlacement::Leave {
+            why,
+            recording_would_tell,
+        }) => {
             let phases = input.profile.as_ref().zip(options.phases.as_ref());
             let note = phases.and_then(|(profile, phases)| phase_note(profile, phases, 1));
             // Where pages would lie is not asked, and to place millions takes as long as to find that out.
             input.keep_one_page();
             let (placement, _) = place(&options, &input, &target, None)?;
             let why = why + &note.unwrap_or_default();
-            finish(&placement.without_bindings(why), None, &output, args)?;
+            let next = match recording_would_tell {
+                true => UnboundNext::Record,
+                false => UnboundNext::Force,
+            };
+            finish(
+                &placement.without_bindings(why),
+                (None, next),
+                &output,
+                args,
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
     }
@@ -84,7 +97,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(named) = args.named_policy() {
         placement = named.left_to_system(placement);
     }
-    finish(&placement, Some(&solution), &output, args)?;
+    finish(&placement, (Some(&solution), unbound), &output, args)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -153,19 +166,23 @@ fn convert(placement: &Placement, args: &Args) -> Result<()> {
             file.display()
         );
     }
-    finish(placement, None, &output::destination(args)?, args)
+    finish(
+        placement,
+        (None, UnboundNext::of(args)),
+        &output::destination(args)?,
+        args,
+    )
 }
 
 /// Writes or prints the placement, and says what it is.
 fn finish(
     placement: &Placement,
-    solution: Option<&MapSolution>,
+    (solution, unbound): (Option<&MapSolution>, UnboundNext),
     output: &PlacementOutput,
     args: &Args,
 ) -> Result<()> {
     let explained = solution.filter(|_| args.explain);
     let json = || render::json(placement, solution, args.explain);
-    let forced = args.named_policy().is_some();
     match output {
         PlacementOutput::Placement(path) => {
             output::write(placement, path)?;
@@ -177,24 +194,43 @@ fn finish(
             if let Some(solution) = explained {
                 text += &render_explain::render(solution, placement.objective, style);
             }
-            print(&(text + &render::next(placement, path, forced)))
+            print(&(text + &render::next(placement, path, unbound)))
         }
         PlacementOutput::PlacementPrinted => print(&hither_profile::placement_text(placement)?),
         PlacementOutput::Other(path) => {
-            output::write_text(&format(placement, &args.format, forced)?, path)
+            output::write_text(&format(placement, &args.format, unbound)?, path)
         }
         PlacementOutput::Print if args.json => print(&json()?),
-        PlacementOutput::Print => print(&format(placement, &args.format, forced)?),
+        PlacementOutput::Print => print(&format(placement, &args.format, unbound)?),
+    }
+}
+
+/// What to do where nothing is bound.
+#[derive(Clone, Copy)]
+enum UnboundNext {
+    /// The policy was named.
+    Nothing,
+    Force,
+    /// Record accesses, by which placements can be compared.
+    Record,
+}
+
+impl UnboundNext {
+    fn of(args: &Args) -> UnboundNext {
+        match args.named_policy() {
+            Some(_) => UnboundNext::Nothing,
+            None => UnboundNext::Force,
+        }
     }
 }
 
 /// Empty, with the reason on standard error, where there is nothing to bind.
-fn format(placement: &Placement, name: &str, forced: bool) -> Result<String> {
+fn format(placement: &Placement, name: &str, unbound: UnboundNext) -> Result<String> {
     if placement.binds_nothing() {
         let why = strip_control_characters(&placement.why);
-        let cure = match forced {
-            true => "",
-            false => "; --force places all the same",
+        let cure = match unbound {
+            UnboundNext::Nothing => "",
+            UnboundNext::Force | UnboundNext::Record => "; --force places all the same",
         };
         print_stderr(&format!(
             "nothing is bound, so --format {name} is empty{cure}. {why}"

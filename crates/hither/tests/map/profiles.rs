@@ -178,6 +178,51 @@ fn threads_that_hardly_work_take_no_unit() {
     assert_eq!(json["threads"], serde_json::json!([0, 1, 2, 3]));
 }
 
+/// No pair is worth being close, but all of them may be: what they share then lies near, and caches that others leave
+/// idle are lost. Counts do not tell which is more.
+#[test]
+fn where_all_share_alike_a_recording_is_asked_for() {
+    let mut profile = chain(8);
+    let pair = |i: u32, j: u32| PairComm {
+        i: ThreadIx(i),
+        j: ThreadIx(j),
+        events: 100_000,
+        ..PairComm::default()
+    };
+    let page_use = |page: u32, thread: u32| PageUse {
+        page: PageNo(page),
+        thread: ThreadIx(thread),
+        reads: 10_000,
+        fetches: 1000,
+        ..PageUse::default()
+    };
+    profile.comm = (0..8)
+        .flat_map(|i| (i + 1..8).map(move |j| pair(i, j)))
+        .collect();
+    profile.pages = (0..8)
+        .flat_map(|page| (0..8).map(move |thread| page_use(page, thread)))
+        .collect();
+    profile.meta.duration = 10_000_000_000;
+    profile.slices[0].length = profile.meta.duration;
+    profile.slices[0].traced = true;
+    let place = Place::with_profile(&profile);
+    let on = |machine: &str| place.map(&["app.hither", "--topology", machine]);
+    let said = on("numa:4 core:8 pu:1");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "Nothing is bound on",
+        "close together, with 25.0 % of the caches, only a simulation of recorded accesses tells.",
+        "next: hither trace --bursts -- ",
+    ] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    assert!(place.placement("app.place.json").binds_nothing());
+    // They fill all caches in any case.
+    let said = on("numa:4 core:2 pu:1");
+    assert!(said.contains("Nothing to gain, leave it."), "{said}");
+    assert!(said.contains("the same with --force"), "{said}");
+}
+
 /// Eight threads each on pages of its own, on a machine with room for all on one node: they were
 /// packed there, "24 % less communication" beside a `stat` that finds nothing to gain.
 #[test]

@@ -30,6 +30,10 @@ pub const E_SPREAD: f64 = 0.1;
 /// Instructions in whose time a line comes from another socket rather than from a near cache or memory. Ours: 100 ns,
 /// as on the machines of `testdata/machines`, at 3 GHz and an instruction a cycle.
 pub const FAR_FETCH: f64 = 300.0;
+/// Share of the fetches that are of pages which several threads use, or for coherence events, from which it may matter
+/// that all threads are close to one another. Ours: less could save no more than a tenth of the memory's part of the time.
+pub const SHARED_MIN: f64 = 0.1;
+
 /// Least part of the threads' time that near lines must be able to save. Ours: less is lost in the noise of any
 /// measurement.
 pub const TIME_MIN: f64 = 0.01;

@@ -1,6 +1,6 @@
 //! What `hither map` prints.
 use super::args::{BEST, BEST_ABOUT};
-use super::render_phases;
+use super::{render_phases, UnboundNext};
 use crate::app::map::machine::THIS_MACHINE;
 use crate::app::map::pages::StructurePages;
 use crate::app::map::MapSolution;
@@ -261,24 +261,25 @@ fn remote(explanation: &PlacementExplanation) -> String {
     }
 }
 
-/// What was written, and what to type: here, or on the machine it is for. `forced`: --force would do no
-/// more.
-pub fn next(placement: &Placement, path: &Path, forced: bool) -> String {
+/// What was written, and what to type: here, or on the machine it is for.
+pub fn next(placement: &Placement, path: &Path, unbound: UnboundNext) -> String {
     let shown = strip_control_characters(&path.display().to_string());
+    let command = match placement.source.command.is_empty() {
+        true => "COMMAND".to_owned(),
+        false => shell_line(placement.source.command.iter()),
+    };
     if placement.binds_nothing() {
-        let next = match forced {
-            true => "",
-            false => "next: the same with --force, to place all the same\n",
+        let next = match unbound {
+            UnboundNext::Nothing => String::new(),
+            UnboundNext::Force => "next: the same with --force, to place all the same\n".to_owned(),
+            UnboundNext::Record => {
+                format!("next: hither trace --bursts -- {command}, then hither map\n")
+            }
         };
         return format!("{shown} written\n{next}");
     }
     let next = if placement.machine.name == THIS_MACHINE {
         let path = path.to_string_lossy();
-        let command = &placement.source.command;
-        let command = match command.is_empty() {
-            true => "COMMAND".to_owned(),
-            false => shell_line(command.iter()),
-        };
         format!("hither run -p {} -- {command}", shell_line([path].iter()))
     } else {
         format!("hither map {shown} --format env (others: hither map --list)")

@@ -2,7 +2,7 @@
 use super::evidence::{BusyThreadsEvidence, SharingEvidence};
 use super::memory_balance::MemoryImbalance;
 use super::memory_traffic::PageTraffic;
-use super::thresholds::{ACC_RIGHT, COHERENCE_MIN, FAR_FETCH, TIME_MIN};
+use super::thresholds::{ACC_RIGHT, A_MIN, COHERENCE_MIN, FAR_FETCH, SHARED_MIN, TIME_MIN};
 use crate::units;
 use hither_profile::TrafficUnit;
 use serde::Serialize;
@@ -92,6 +92,24 @@ impl VerdictInput<'_> {
     fn coherence_time(&self) -> Option<f64> {
         self.time_of(self.coherence?.communication.events as f64)
     }
+
+    /// Whether what threads share may matter, whoever shares it with whom.
+    fn shares_much(&self) -> bool {
+        let often = self.sharing.communication.amount_per_second >= A_MIN && !self.online;
+        let changed = self
+            .coherence
+            .map_or(0.0, |c| c.communication.events as f64);
+        let much = |f: FetchCounts| {
+            let of_others = f.shared as f64 + changed;
+            let takes_time = self.time_of(of_others).is_none_or(|time| time >= TIME_MIN);
+            takes_time && of_others >= SHARED_MIN * (f.all as f64 + changed)
+        };
+        self.threads > 1 && often && self.fetches.is_some_and(much)
+    }
+
+    fn shared_fetch_time(&self) -> Option<f64> {
+        self.time_of(self.fetches?.shared as f64)
+    }
 }
 
 /// Fetches of a run.
@@ -120,6 +138,9 @@ pub struct MappingVerdict {
     /// fetch for each coherence event. `None` where these or the instructions were not counted, and where instructions
     /// may be those of threads that spin.
     pub coherence_time: Option<f64>,
+    /// No pair is worth being close, but all of them may be, since much of what they fetch others use or change. What
+    /// that gains, and what the caches that they leave idle lose, no count tells.
+    pub closeness_undecided: bool,
     /// The reasons, one sentence each: threads, data, confidence.
     pub reasons: Vec<String>,
 }
@@ -151,6 +172,7 @@ pub fn mapping_verdict(e: &VerdictInput) -> MappingVerdict {
         data_undecided: data == Answer::Unknown,
         sentence: whole_sentence(e, threads, data),
         coherence_time: e.coherence_time(),
+        closeness_undecided: threads == Answer::No && e.shares_much(),
         reasons,
     }
 }
