@@ -47,6 +47,14 @@ impl KnownRegion {
     }
 }
 
+/// A process' brk heap. It grows in steps, of which each is an interval: it is not looked for among these.
+#[derive(Clone, Copy)]
+pub(super) struct BrkHeap {
+    region: u32,
+    /// The first page behind it.
+    end: u64,
+}
+
 #[derive(Default)]
 pub struct RegionMap {
     pub all: Vec<KnownRegion>,
@@ -54,7 +62,7 @@ pub struct RegionMap {
     /// By process: mappings so far of (thread, pages).
     pub(super) ordinals: HashMap<u32, HashMap<(u32, u64), u32>>,
     shared: HashMap<(u64, u64), u32>,
-    pub(super) brk: HashMap<u32, u32>,
+    pub(super) brk: HashMap<u32, BrkHeap>,
     /// By row.
     others: HashMap<u32, u32>,
     /// Rows of the processes, where that is not their slot.
@@ -156,6 +164,9 @@ impl RegionMap {
             self.brk.insert(process, brk);
         }
         if forked_from.is_none() {
+            if let Some(heap) = self.brk.get_mut(&process) {
+                heap.end = 0;
+            }
             self.main_stack(process, stack, generation);
         }
     }
@@ -412,43 +423,36 @@ impl RegionMap {
         let first = start.div_ceil(1 << PAGE_BITS);
         let (_, last) = pages_around(start, end.saturating_sub(start));
         let last = last.max(first);
-        let region = match self.brk.get(&process) {
-            Some(&region) => self.own_copy(process, region),
-            None => {
-                let kind = RegionKind::Brk;
-                let address = first << PAGE_BITS;
-                self.add(
-                    process,
-                    true,
-                    Region {
-                        kind,
-                        address,
-                        ..Region::default()
-                    },
-                )
-            }
+        let (region, end) = match self.brk.get(&process) {
+            Some(&heap) => (self.own_copy(process, heap.region), heap.end.max(first)),
+            None => (self.brk_region(process, first), first),
         };
-        self.brk.insert(process, region);
-        self.grow(region, last.saturating_sub(first));
+        self.brk.insert(process, BrkHeap { region, end: last });
+        self.grow(region, last - first);
         let space = self.space(process);
-        let brk_end = space
-            .live_in(first, u64::MAX)
-            .take_while(|i| i.start == first || i.region == region)
-            .filter(|i| i.region == region)
-            .map(|i| i.end)
-            .max()
-            .unwrap_or(first);
-        if last < brk_end {
-            space.unmap(last, brk_end);
-        } else if last > brk_end {
+        if last < end {
+            space.unmap(last, end);
+        } else {
             space.map(RegionInterval {
-                start: brk_end,
+                start: end,
                 end: last,
                 region,
-                offset: brk_end - first,
+                offset: end - first,
                 generation,
             });
         }
+    }
+
+    fn brk_region(&mut self, process: u32, first: u64) -> u32 {
+        self.add(
+            process,
+            true,
+            Region {
+                kind: RegionKind::Brk,
+                address: first << PAGE_BITS,
+                ..Region::default()
+            },
+        )
     }
 
     pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {

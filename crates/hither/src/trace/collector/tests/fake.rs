@@ -237,6 +237,11 @@ impl Fake {
         self.generation += 1;
     }
 
+    pub fn brk(&mut self, process: u16, thread: u16, start: u64, end: u64) {
+        let places = [start, end, 0, 0, 0, 0];
+        self.event(wire::EV_BRK, process, thread, 0, places, "");
+    }
+
     pub fn unmap(&mut self, process: u16, thread: u16, address: u64, length: u64) {
         let a = [address, length, 0, 0, 0, 0];
         self.event(wire::EV_UNMAP, process, thread, 0, a, "");

@@ -1,6 +1,7 @@
 //! Which mapping a page belongs to while mappings are still being reported, and what shared memory is called.
 use super::fake::{Fake, MIB};
 use super::{pages_of, Names, NoNames};
+use crate::trace::collector::regions::RegionMap;
 use hither_profile::{ObjectKind, RegionKind};
 
 /// The loader maps a library's segments before the tracer tells that it is one, and a page
@@ -72,4 +73,58 @@ fn shared_memory_is_called_after_the_call_that_maps_it() {
     assert_eq!(shared, expected);
     assert_eq!(p.allocation_paths.len(), 1);
     assert_eq!(p.allocation_paths[0].reads, 35);
+}
+
+/// The kernel goes on from where the heap ended, whatever lies there by now.
+#[test]
+fn a_heap_that_grows_leaves_what_was_mapped_over_its_end() {
+    let mut f = Fake::with_thread();
+    f.brk(1, 1, 0x100_0800, 0x100_4000);
+    f.map(1, 1, 0x100_2000, 0x2000);
+    f.brk(1, 1, 0x100_0800, 0x100_8000);
+    f.brk(1, 1, 0x100_0800, 0x100_6000);
+    f.brk(1, 1, 0x100_0800, 0x100_7000);
+    for (id, address) in [
+        (64, 0x100_1000),
+        (65, 0x100_3000),
+        (66, 0x100_4000),
+        (67, 0x100_6fff),
+    ] {
+        f.page(id, address, 1, 1);
+        f.count(1, 1, id, u64::from(id), 0);
+    }
+    let p = f.finish(&mut NoNames);
+    let kinds: Vec<_> = p.regions.iter().map(|r| r.kind).collect();
+    assert_eq!(kinds, [RegionKind::Brk, RegionKind::Mmap]);
+    let expected = [(0, 0, 64, 0), (0, 3, 66, 0), (0, 5, 67, 0), (1, 1, 65, 0)];
+    assert_eq!(pages_of(&p, 0), expected);
+}
+
+#[test]
+fn a_forked_child_goes_on_with_its_parents_heap() {
+    let mut f = Fake::with_thread();
+    f.brk(1, 1, 0x100_0000, 0x100_4000);
+    f.process(2, 1);
+    f.thread(2, 2, 1);
+    f.brk(2, 2, 0x100_0000, 0x100_6000);
+    for (id, address) in [(64, 0x100_1000), (65, 0x100_5000)] {
+        f.page(id, address, 2, 2);
+        f.count(1, 2, id, u64::from(id), 0);
+    }
+    let p = f.finish(&mut NoNames);
+    let kinds: Vec<_> = p.regions.iter().map(|r| r.kind).collect();
+    assert_eq!(kinds, [RegionKind::Brk]);
+    assert_eq!(pages_of(&p, 1), [(0, 1, 64, 0), (0, 5, 65, 0)]);
+}
+
+/// Ten million blocks of 1 KiB took a third of the processor time for the steps by which their heap grew.
+#[test]
+fn a_heap_that_grows_in_many_steps_is_not_looked_through() {
+    let mut regions = RegionMap::default();
+    let steps = 200_000;
+    for step in 1..=steps {
+        regions.set_brk(1, 0x100_0000, 0x100_0000 + u64::from(step) * 0x1000, step);
+    }
+    let last = regions.spaces[&1].interval_at(0x1000 + u64::from(steps) - 1, steps);
+    assert_eq!(last.map(|i| i.offset), Some(u64::from(steps) - 1));
 }
