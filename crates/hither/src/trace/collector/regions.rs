@@ -432,7 +432,7 @@ impl RegionMap {
         let space = self.space(process);
         if last < end {
             space.unmap(last, end);
-        } else {
+        } else if last > end {
             space.map(RegionInterval {
                 start: end,
                 end: last,
