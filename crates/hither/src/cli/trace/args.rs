@@ -156,7 +156,12 @@ fn line(text: &str) -> Result<u32, String> {
 fn ratio(text: &str) -> Result<f64, String> {
     let share = share_to(1.0)(text).ok().filter(|share| *share > 0.0);
     share.ok_or_else(|| {
-        "write a share above 0 as 5% or 0.05, and -- between the options and the command".to_owned()
+        let number = text.strip_suffix('%').unwrap_or(text);
+        let wrong = match number.trim_end().parse::<f64>() {
+            Ok(_) => "the share is above 0 and at most 1, or 100%",
+            Err(_) => "write the share as 5% or 0.05, and -- between the options and the command",
+        };
+        wrong.to_owned()
     })
 }
 
