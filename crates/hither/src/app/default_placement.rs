@@ -2,7 +2,7 @@
 //! were recorded, the fastest in a short simulation. Where none were, what `hither stat` says: threads
 //! that share enough come close together, unless that leaves caches idle which their data needs; the
 //! others are spread. Where neither finds anything to gain, or a loss is as likely as chance goes, nothing is
-//! bound. Where threads share all alike, only a simulation tells whether they gain close together.
+//! bound. Where threads share much and no pair more than others, only a simulation tells whether all gain close together.
 use anyhow::Result;
 use hither_model::map::CommGraph;
 use hither_model::metrics::communication::communication_metrics;
@@ -77,8 +77,8 @@ pub fn choose(
         };
         let because = match close_together {
             Some(used) => format!(
-                "Whether threads that share all alike are faster close together, with {} of the caches, only a \
-                 simulation of recorded accesses tells.",
+                "Whether all threads are faster close together, with {} of the caches, only a simulation of recorded \
+                 accesses tells.",
                 percent(used)
             ),
             None => "Nothing to gain, leave it.".to_owned(),
@@ -196,8 +196,7 @@ impl ProfileVerdict {
         Ok(needed.then_some(used))
     }
 
-    /// Where threads that share all alike have room beside one another, and may gain there: the share of the caches that
-    /// they would use.
+    /// Where all threads have room beside one another, and may gain there: the share of the caches that they would use.
     fn gain_close_together(
         &self,
         options: &MapOptions,
