@@ -66,6 +66,38 @@ fn what_takes_no_time_is_not_worth_placing() {
     said(&v, "fewer copies (replication)");
 }
 
+/// Where no pair is worth being close, all of them may be: if a tenth of the fetches is of what others use or change, and
+/// takes time.
+#[test]
+fn whether_all_are_faster_close_together_is_undecided_where_they_share_much() {
+    let alike = |events| SharingEvidence {
+        communication: CommunicationMetrics {
+            heterogeneity_pairs: 0.0,
+            heterogeneity_residual: 0.0,
+            ..seen(events).communication
+        },
+        ..seen(events)
+    };
+    let undecided = |coherence, all, shared, rate| {
+        let mut sharing = alike(100_000);
+        sharing.communication.amount_per_second = rate;
+        let v = mapping_verdict(&VerdictInput {
+            sharing,
+            coherence: Some(alike(coherence)),
+            ..program(coherence, all, shared)
+        });
+        assert!(!v.thread_mapping, "{v:?}");
+        v.closeness_undecided
+    };
+    assert!(undecided(0, 10_000, 1000, 1e6));
+    assert!(!undecided(0, 10_000, 999, 1e6), "too small a part");
+    assert!(undecided(500, 9500, 500, 1e6));
+    assert!(!undecided(0, 32, 32, 1e6), "less than 1 % of the time");
+    assert!(undecided(2, 32, 32, 1e6));
+    assert!(!undecided(0, 10_000, 1000, 149.0), "too seldom");
+    assert!(!mapping_verdict(&program(34, 10_000, 10_000)).closeness_undecided);
+}
+
 /// The largest part is said up to one half.
 #[test]
 fn most_of_the_time_has_no_figure() {

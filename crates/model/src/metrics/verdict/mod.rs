@@ -65,9 +65,7 @@ impl VerdictInput<'_> {
 
     /// Whether many of the instructions may be those of threads that spin while others have the processing units.
     fn may_spin(&self) -> bool {
-        let events = self
-            .coherence
-            .map_or(0.0, |c| c.communication.events as f64);
+        let events = self.coherence_events().unwrap_or(0.0);
         let wait_little = |f: FetchCounts| events < COHERENCE_MIN * f.all as f64;
         self.take_turns && !self.fetches.is_some_and(wait_little)
     }
@@ -90,25 +88,23 @@ impl VerdictInput<'_> {
     }
 
     fn coherence_time(&self) -> Option<f64> {
-        self.time_of(self.coherence?.communication.events as f64)
+        self.time_of(self.coherence_events()?)
+    }
+
+    fn coherence_events(&self) -> Option<f64> {
+        self.coherence.map(|c| c.communication.events as f64)
     }
 
     /// Whether what threads share may matter, whoever shares it with whom.
     fn shares_much(&self) -> bool {
         let often = self.sharing.communication.amount_per_second >= A_MIN && !self.online;
-        let changed = self
-            .coherence
-            .map_or(0.0, |c| c.communication.events as f64);
+        let changed = self.coherence_events().unwrap_or(0.0);
         let much = |f: FetchCounts| {
             let of_others = f.shared as f64 + changed;
             let takes_time = self.time_of(of_others).is_none_or(|time| time >= TIME_MIN);
             takes_time && of_others >= SHARED_MIN * (f.all as f64 + changed)
         };
         self.threads > 1 && often && self.fetches.is_some_and(much)
-    }
-
-    fn shared_fetch_time(&self) -> Option<f64> {
-        self.time_of(self.fetches?.shared as f64)
     }
 }
 

@@ -132,7 +132,7 @@ fn replication(
     because: &str,
 ) -> (Answer, String) {
     let fits = e.cache_bytes > 0 && e.footprint <= e.cache_bytes;
-    let time = e.shared_fetch_time();
+    let time = e.fetches.and_then(|f| e.time_of(f.shared as f64));
     match time {
         _ if answer == Answer::No => (answer, why),
         _ if fits => {
