@@ -85,6 +85,39 @@ fn phase_changes(placement: &Placement) -> Vec<ListedChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hither_profile::{
+        NodeIx, PageRun, PlacedPhase, PuIx, RegionPlacement, ThreadIx, ThreadPlace,
+    };
+
+    #[test]
+    fn changes_of_pages_alone_are_listed_as_one() {
+        let phase = |start, pu, pages| PlacedPhase {
+            start,
+            threads: vec![ThreadPlace(ThreadIx(0), PuIx(pu), pu, NodeIx(0))],
+            pages: vec![RegionPlacement {
+                runs: vec![PageRun(0, pages, NodeIx(0))],
+                ..RegionPlacement::default()
+            }],
+            ..PlacedPhase::default()
+        };
+        let placement = Placement {
+            phases: vec![
+                phase(0, 0, 9),
+                phase(1_000_000_000, 0, 2),
+                phase(1_500_000_000, 0, 3),
+                phase(2_000_000_000, 1, 4),
+                phase(3_000_000_000, 1, 1),
+            ],
+            ..Placement::default()
+        };
+        assert_eq!(
+            phases(&placement, 10),
+            "5 placed phases, 10 moves of pages\n  \
+             from 1.00 s: 5 pages move, at 2 times\n  \
+             from 2.00 s: 1 thread and 4 pages move\n  \
+             from 3.00 s: 1 page moves\n"
+        );
+    }
 
     #[test]
     fn changes_are_told_in_words() {
